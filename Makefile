@@ -3,8 +3,9 @@
 #   make demo          searches on real data, with their plans, times and a figure
 #   make test          all checks and tests, with the newest and with the oldest supported versions
 #
-# and their parts: make lint, make unit, make test-oldest, make clean; and make thorough, which kills workers again
-# and again. Each makes the virtual environment it needs, and again when pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
+# and their parts: make lint, make unit, make test-oldest, make clean; and make thorough, which runs the cases that
+# make test leaves out, and kills workers again and again. Each makes the virtual environment it needs, and again when
+# pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -32,7 +33,8 @@ OLDEST_FUZZER = $(addprefix tests/differential/,test_differential.py test_frames
 OLDEST_FOLDERS = $(addprefix tests/,behaviour device units/introspection)
 OLDEST_BESIDE := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST_BESIDE))
 
-.PHONY: help demo test beside lint unit doctest suite upstream thorough oldest-short test-oldest python clean
+.PHONY: help demo docs test lint unit doctest suite upstream thorough oldest-short oldest-fuzzer oldest-folders \
+  test-oldest python clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -40,16 +42,12 @@ help:
 demo: $(VENV)/.demo
 	@$(VENV)/bin/python -m examples.demo
 
-# Both environments are made at once; the examples leave compiled modules for all that follows. Then a process
-# beside those of the suite works while tests of clusters wait: linters first, the oldest versions at last.
+# Both environments are made at once; the examples leave compiled modules for all that follows. Then one after the
+# other runs beside the suite, while tests of clusters wait, and two at a time when the suite is done: linters first,
+# whose knowledge of types tests use.
 test:
 	$(MAKE) -j $(JOBS) doctest $(OLDEST)/.test
-	$(MAKE) -j 2 suite beside
-
-beside: $(VENV)/.test $(OLDEST)/.test
-	$(MAKE) lint
-	$(MAKE) upstream
-	$(MAKE) oldest-short
+	$(MAKE) -j 2 suite lint oldest-folders upstream oldest-fuzzer
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check
@@ -68,12 +66,23 @@ suite: $(VENV)/.test
 upstream: $(VENV)/.test
 	$(UPSTREAM)
 
+# The site, in build/docs: the pages as they are in this repository, and the docstrings of what manyfit adds.
+docs: $(VENV)/.docs
+	rm -rf build/docs build/pages && mkdir -p build/pages
+	cp -R docs/*.md docs/images README.md CHANGELOG.md CONTRIBUTING.md build/pages
+	cp -R docs/site/* build/pages
+	$(VENV)/bin/python -m sphinx -q -W --keep-going -b html build/pages build/docs
+
 thorough: $(VENV)/.test
-	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough --ignore=tests/upstream tests
+	$(PYTEST) -m thorough --ignore=tests/upstream
 	$(UPSTREAM) -m thorough
 
-oldest-short: $(OLDEST)/.test
+oldest-short: oldest-fuzzer oldest-folders
+
+oldest-fuzzer: $(OLDEST)/.test
 	MANYFIT_FUZZ_EXAMPLES=1 $(OLDEST_BESIDE) $(OLDEST_FUZZER)
+
+oldest-folders: $(OLDEST)/.test
 	$(OLDEST_BESIDE) -m "not slow and not thorough" --cases 1 $(OLDEST_FOLDERS)
 
 test-oldest: $(OLDEST)/.test
@@ -91,6 +100,11 @@ $(VENV)/.test: pyproject.toml | python
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo,test]'
 	@touch $@ $(@D)/.demo
+
+$(VENV)/.docs: $(VENV)/.demo
+	@echo "Installing into $(@D) what the site needs ..."
+	@$(@D)/bin/python $(PIP_INSTALL) -e '.[docs]'
+	@touch $@
 
 $(OLDEST)/.test: pyproject.toml tests/oldest.txt | python
 	@echo "Installing into $(@D) the oldest supported versions ..."

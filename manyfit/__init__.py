@@ -13,10 +13,12 @@ if TYPE_CHECKING:
         exceptions,
         families,
         folds,
+        installation,
         joblib_backend,
         metrics,
         model_selection,
     )
+    from manyfit.installation import install, installed, last_report, report_of, uninstall
 
 # Each is imported when it is first read: `import manyfit` alone imports none of them.
 _SUBMODULES = [
@@ -26,9 +28,20 @@ _SUBMODULES = [
     "exceptions",
     "families",
     "folds",
+    "installation",
     "joblib_backend",
     "metrics",
     "model_selection",
+]
+# Functions of `installation`, which imports scikit-learn. IPython asks for the last two.
+_INSTALLATION = [
+    "install",
+    "installed",
+    "last_report",
+    "report_of",
+    "uninstall",
+    "load_ipython_extension",
+    "unload_ipython_extension",
 ]
 __all__ = [
     "arrays",
@@ -39,19 +52,27 @@ __all__ = [
     "families",
     "folds",
     "get_config",
+    "install",
+    "installation",
+    "installed",
     "joblib_backend",
+    "last_report",
     "metrics",
     "model_selection",
+    "report_of",
     "set_config",
+    "uninstall",
 ]
 __version__ = "0.1.0"
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the module
 
     def __getattr__(name: str) -> Any:
-        """Import a submodule."""
+        """Import a submodule, or what `installation` has."""
         if name in _SUBMODULES:
             return import_module(f"manyfit.{name}")
+        if name in _INSTALLATION:
+            return getattr(import_module("manyfit.installation"), name)
         raise AttributeError(f"module 'manyfit' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -1,9 +1,13 @@
-"""Cases that stand for all combinations of several parameters."""
+"""The cases that `make test` runs; `make thorough` runs the rest, which is marked as thorough.
+
+`covering` chooses combinations of several parameters, `spread` some cases of a list.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, ItemsView
 from typing import Any
 
 import pytest
@@ -12,30 +16,49 @@ import pytest
 def covering(*parameters: Collection[Any], strength: int = 2) -> list[Any]:
     """All combinations for ``parametrize``; those that `make test` need not run are marked as thorough.
 
-    Each combination of values of any `strength` parameters is in a case without the mark.
+    Each combination of values of any `strength` parameters is in a case without the mark. A tuple has the
+    values of several parameters. The items of a dict are values with names, which name the case.
     """
-    values = [list(one) for one in parameters]
+    values = [_labelled(one) for one in parameters]
     product = list(itertools.product(*(range(len(one)) for one in values)))
     chosen = _chosen(product, min(strength, len(values)))
-    return [
-        pytest.param(
-            *(one[i] for one, i in zip(values, at, strict=True)),
-            marks=() if at in chosen else pytest.mark.thorough,
-        )
-        for at in product
-    ]
+    return [_case([one[i] for one, i in zip(values, at, strict=True)], at in chosen) for at in product]
+
+
+def spread(cases: Collection[Any], n: int) -> list[Any]:
+    """Cases for ``parametrize``; all but `n` of them, evenly spread from the first to the last, are thorough.
+
+    A tuple has the values of several parameters. The items of a dict are cases with names.
+    """
+    kept = {round(i * (len(cases) - 1) / max(n - 1, 1)) for i in range(n)}
+    return [_case([one], i in kept) for i, one in enumerate(_labelled(cases))]
+
+
+def _labelled(values: Collection[Any]) -> list[tuple[str | None, Any]]:
+    """Values with what they are called in the name of a test, None for what has no short name."""
+    if isinstance(values, ItemsView):
+        return list(values)
+    return [(str(one) if isinstance(one, str | int | float | None) else None, one) for one in values]
+
+
+def _case(labelled: list[tuple[str | None, Any]], is_chosen: bool) -> Any:
+    labels, values = zip(*labelled, strict=True)
+    flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+    name = None if None in labels else "-".join(labels)
+    return pytest.param(*flat, id=name, marks=() if is_chosen else pytest.mark.thorough)
 
 
 def _chosen(product: list[tuple[int, ...]], strength: int) -> set[tuple[int, ...]]:
-    """Of the cases that cover most of what is open, the first, again and again."""
+    """Of the cases that cover most of what is open the one whose values are used least, again and again."""
 
     def covered(at: tuple[int, ...]) -> set[Any]:
         return set(itertools.combinations(enumerate(at), strength))
 
     cover = {at: covered(at) for at in product}
-    left, chosen = set().union(*cover.values()), set()
+    left, chosen, used = set().union(*cover.values()), set(), Counter()
     while left:
-        best = max(product, key=lambda at: len(cover[at] & left))
+        best = max(product, key=lambda at: (len(cover[at] & left), -sum(used[one] for one in enumerate(at))))
         left -= cover[best]
+        used.update(enumerate(best))
         chosen.add(best)
     return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 import sys
@@ -22,6 +23,15 @@ from tests.invariants import as_text, invariants
 settings.register_profile("manyfit", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("manyfit")
+
+# Modules and tests stay to the end: a search for garbage among them would take seconds, here and in tests.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 # A shell starts what it runs in the background deaf to Ctrl-C, which tests imitate.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -26,7 +26,7 @@ from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
-WITHOUT_FRONT = {"introspection", "_compat"}  # for other rooms only: the modules of one, a private package
+WITHOUT_FRONT = {"introspection", "_compat", "_config"}  # rooms for other rooms only, or private packages
 # Rooms whose names serve other rooms only: a docstring of one to three lines is enough for these.
 INNER_ROOMS = {"arrays", "folds"}
 USERS_ROOMS = {"model_selection", "joblib_backend"}

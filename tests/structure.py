@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator
 # From top to bottom: a module may import from its own room and from those after it. A room within a room, or
 # a module that stands alone, has a line of its own; the room's other modules stand at the room's line.
 ORDER = (
+    "installation",
     "model_selection",
     "model_selection.search.adaptive",
     "model_selection.search",
@@ -81,7 +82,8 @@ ORDER = (
     "_compat",
 )
 LONGEST_MODULE, LONGEST_TEST = 400, 600  # of the package, and of tests and benchmarks
-MOST_ENTRIES = 12  # modules and folders in a folder, beside its `__init__.py`
+# Modules and folders in a folder, beside the two that Python itself looks for, `__init__` and `__main__`.
+MOST_ENTRIES = 13
 # Names with an underscore that are documented for users all the same.
 DOCUMENTED = {"os._exit"}
 # What the first search with a client loads: modules that cannot do without `distributed`.
@@ -193,7 +195,7 @@ def private_imports(source: str, module: str, is_package: bool = False) -> list[
 
 def crowded(folder: str, entries: list[str]) -> list[str]:
     """Whether a folder holds more entries than a reader takes in at once."""
-    n = len([entry for entry in entries if entry != "__init__"])
+    n = len([entry for entry in entries if entry not in ("__init__", "__main__")])
     return [f"{folder} has {n} entries, {MOST_ENTRIES} at most"] if n > MOST_ENTRIES else []
 
 

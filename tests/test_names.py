@@ -77,7 +77,7 @@ LAZY = """
 import sys
 import manyfit
 loaded = {name for name in sys.modules if name.startswith("manyfit.")}
-assert loaded <= {"manyfit._config"}, loaded
+assert loaded <= {"manyfit._config", "manyfit._config._options"}, loaded
 assert not {"sklearn", "dask", "numpy"} & set(sys.modules)
 names = dir(manyfit)
 assert set(manyfit.__all__) <= set(names)

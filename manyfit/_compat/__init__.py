@@ -16,7 +16,6 @@ from manyfit._compat import (
     _nested,
     _scorers,
     _search,
-    _svm,
     _text,
 )
 from manyfit._compat._array_api import *
@@ -29,7 +28,6 @@ from manyfit._compat._neighbors import *
 from manyfit._compat._nested import *
 from manyfit._compat._scorers import *
 from manyfit._compat._search import *
-from manyfit._compat._svm import *
 from manyfit._compat._text import *
 
 __all__ = []
@@ -43,5 +41,4 @@ __all__ += _neighbors.__all__
 __all__ += _nested.__all__
 __all__ += _scorers.__all__
 __all__ += _search.__all__
-__all__ += _svm.__all__
 __all__ += _text.__all__

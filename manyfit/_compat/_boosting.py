@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any
+
+from manyfit._compat._replaced import replaced
 
 __all__ = ["keep_bins", "keep_lightgbm_bins", "keep_xgboost_bins", "without_names"]
 
@@ -68,29 +69,18 @@ def keep_xgboost_bins(estimator: Any, kept: dict[str, Any]) -> Iterator[None]:
 @contextmanager
 def keep_lightgbm_bins(estimator: Any, kept: dict[str, Any]) -> Iterator[None]:
     """Let one fit of LightGBM take its ``Dataset`` from `kept`, or put it there."""
-    from lightgbm import Dataset, LGBMModel
-
-    own, fit = type(estimator), LGBMModel.fit
-    if fit.__globals__.get("Dataset") is not Dataset:
-        yield
-        return
+    from lightgbm import Dataset, sklearn
 
     def dataset(*args: Any, **params: Any) -> Any:
         if "training" not in kept:
             kept["training"] = Dataset(*args, **params)
         return kept["training"]
 
-    copied = FunctionType(
-        fit.__code__, {**fit.__globals__, "Dataset": dataset}, "fit", fit.__defaults__, fit.__closure__
-    )
-    copied.__kwdefaults__ = fit.__kwdefaults__
-    # In the order of methods it stands after `own`, whose `fit` calls that of LGBMModel.
-    base = type("SharingModel", (LGBMModel,), {"fit": copied})
-    estimator.__class__ = type(own.__name__, (own, base), {})
-    try:
+    if not hasattr(sklearn, "Dataset"):
         yield
-    finally:
-        estimator.__class__ = own
+        return
+    with replaced(sklearn, "Dataset", dataset):
+        yield
 
 
 def without_names(model: Any) -> Any:

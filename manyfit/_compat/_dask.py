@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import dask.config
-
 __all__ = ["restart_waiting_class", "wait_for_restarts"]
 
 
@@ -27,6 +25,8 @@ def wait_for_restarts(cluster: Any) -> None:
     """
     if "_update_worker_status" in vars(cluster):
         return
+    import dask.config
+
     update = cluster._update_worker_status
 
     def update_and_wait(op: str, message: Any) -> None:

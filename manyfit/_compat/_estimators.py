@@ -36,6 +36,7 @@ __all__ = [
     "replace_hstack",
     "scores_of_first_trees",
     "set_glm_loss",
+    "svm_on_rows",
     "tree_with_nodes",
     "validate_parameters",
 ]
@@ -222,3 +223,25 @@ def replace_hstack(cls: Any, join: Callable[[Any, list[Any]], Any]) -> None:
         return joined
 
     cls._hstack = _hstack
+
+
+def svm_on_rows(estimator: Any, fitted: Any, X: NDArray[Any], gamma: float) -> Any:
+    """A model fitted on the kernel matrix of rows X, as one that was fitted on these rows.
+
+    Parameters
+    ----------
+    estimator : SVC, NuSVC, SVR or NuSVR
+        Unfitted, with a kernel that scikit-learn computes; it becomes the model.
+    fitted : estimator
+        With ``kernel="precomputed"`` and the same other parameters.
+    X : ndarray of float64 of shape (n, p)
+        The training rows.
+    gamma : float
+        The number that the kernel has on these rows.
+    """
+    parameters = estimator.get_params()
+    vars(estimator).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+    estimator.support_vectors_ = X[fitted.support_]
+    estimator.shape_fit_, estimator.n_features_in_ = X.shape, X.shape[1]
+    estimator._gamma = gamma
+    return estimator

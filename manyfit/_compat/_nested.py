@@ -3,7 +3,6 @@
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.feature_selection import RFE, SequentialFeatureSelector
 from sklearn.feature_selection._base import _get_feature_importances
-from sklearn.impute import KNNImputer
+from sklearn.impute import KNNImputer, _knn
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import validate_data
+
+from manyfit._compat._replaced import replaced
 
 __all__ = [
     "ImputerWithMemory",
@@ -166,8 +167,6 @@ class ImputerWithMemory(KNNImputer):  # type: ignore[misc]
 
 
 def impute(fitted: Any, memory: DistanceMemory, X: Any) -> Any:
-    """``fitted.transform(X)`` by scikit-learn's own code, with the distances of a memory."""
-    original = KNNImputer.transform.__wrapped__
-    names = original.__globals__ | {"pairwise_distances_chunked": memory.chunks}
-    output = FunctionType(original.__code__, names, closure=original.__closure__)(fitted, X)
-    return wrap_output(output, X, fitted)
+    """``fitted.transform(X)`` with the distances of a memory."""
+    with replaced(_knn, "pairwise_distances_chunked", memory.chunks):
+        return fitted.transform(X)

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import Any
 
 import sklearn
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, _validation
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._search_successive_halving import (
     HalvingGridSearchCV as SklearnHalvingGridSearchCV,
@@ -28,6 +28,7 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
+    "SEARCH_METHODS",
     "TESTED",
     "BaseSearchCV",
     "SklearnHalvingGridSearchCV",
@@ -51,10 +52,25 @@ __all__ = [
     "safe_indexing",
     "safe_split",
     "score",
+    "swap_parallel",
     "unwrap_delayed",
+    "validate_params",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
+# All that a search of scikit-learn's calls of its own methods while it is fitted.
+SEARCH_METHODS = (
+    "_run_search",
+    "_get_scorers",
+    "_get_routed_params_for_fit",
+    "_check_scorers_accept_sample_weight",
+    "_check_input_parameters",
+    "_check_refit_for_multimetric",
+    "_format_results",
+    "_select_best_index",
+    "_init_callback_context",
+    "get_metadata_routing",
+)
 _FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)
 
 score = _score
@@ -134,3 +150,13 @@ def replace_globals(function: Callable[..., Any], module: str, **names: Any) -> 
     copied.__module__ = module  # where pickle finds it
     constraints = function._skl_parameter_constraints  # type: ignore[attr-defined]
     return validate_params(constraints, prefer_skip_nested_validation=False)(copied)
+
+
+def swap_parallel(old: type, new: type) -> None:
+    """Let scikit-learn's cross-validation functions run their fits through another class than `old`.
+
+    They look ``Parallel`` up in their module when they are called, and stay the same functions wherever they
+    are kept. If it is not `old` there, it stays.
+    """
+    if _validation.Parallel is old:
+        _validation.Parallel = new

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from manyfit._config.sizes import format_size, machine_memory
+
 # The backends of Dask's default configuration.
 _DEFAULTS = {"array": "numpy", "dataframe": "pandas"}
 
@@ -63,13 +65,11 @@ def _refuse_too_large(lazy: Sequence[Any], caller: str) -> None:
     nbytes = sum(size for size in sizes if not math.isnan(size))
     if not nbytes:
         return  # the size of a frame is not known in advance
-    from dask.utils import format_bytes
-    from distributed.system import MEMORY_LIMIT
-
-    if nbytes > MEMORY_LIMIT:
+    memory = machine_memory()
+    if nbytes > memory:
         shapes = " and ".join(str(one.shape) for one in lazy if _kind(one) == "array")
         raise MemoryError(
             f"{caller} loads Dask arrays into memory as a whole: those of shape {shapes} need "
-            f"{format_bytes(int(nbytes))}, and this machine has {format_bytes(MEMORY_LIMIT)}. Pass fewer "
+            f"{format_size(int(nbytes))}, and this machine has {format_size(memory)}. Pass fewer "
             "rows or a smaller dtype."
         )

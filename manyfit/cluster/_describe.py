@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from manyfit.cluster.inspection.gpu_workers import GPU
-from manyfit.cluster.inspection.versions import ask_versions, plain_versions
+from manyfit.cluster.inspection.versions import ask_versions, plain_versions, require_distributed
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -120,6 +120,8 @@ def describe(client: "Client") -> ClusterDescription:
 
     Raises
     ------
+    ImportError
+        If distributed is not installed.
     TypeError
         If `client` is no client, or an asynchronous one.
     ValueError
@@ -143,6 +145,7 @@ def describe(client: "Client") -> ClusterDescription:
     >>> with local_cluster(2) as client:  # doctest: +SKIP
     ...     print(describe(client))
     """
+    require_distributed("describe")
     from distributed.versions import get_versions
 
     _check(client)

@@ -13,6 +13,7 @@ from joblib import cpu_count
 
 from manyfit._compat import restart_waiting_class
 from manyfit.cluster.inspection.gpu_workers import gpu_count, gpu_options, wants_gpus
+from manyfit.cluster.inspection.versions import require_distributed
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -95,7 +96,8 @@ def local_cluster(
     Raises
     ------
     ImportError
-        If ``gpu=True`` without dask-cuda, or ``security=True`` without the package cryptography.
+        If distributed is not installed, ``gpu=True`` without dask-cuda, or ``security=True`` without the
+        package cryptography.
     RuntimeError
         If ``gpu=True`` and there is no GPU, or the cluster does not start.
 
@@ -115,6 +117,7 @@ def local_cluster(
     >>> with local_cluster(2) as client:  # doctest: +SKIP
     ...     search.fit(X, y)
     """
+    require_distributed("local_cluster")
     import dask
     from distributed.system import MEMORY_LIMIT
 

@@ -34,7 +34,7 @@ from manyfit.estimators._method_call import (
 )
 from manyfit.estimators.backends import _cuml, array_api
 from manyfit.estimators.backends.selection import backends_of
-from manyfit.estimators.chunks.methods import chunk_method
+from manyfit.estimators.chunks.methods import in_chunks
 from manyfit.exceptions import Unsupported
 from manyfit.folds import may_be_in_chunks
 from manyfit.introspection.drop_in_classes import sklearn_class_of
@@ -52,10 +52,8 @@ def wrap_method(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         X = args[0] if args else kwargs.get("X")
-        if may_be_in_chunks(X) and (found := chunk_method(self, name, X)) is not None:
-            read, rows = found
-            given = {key: value for key, value in kwargs.items() if key != "X"}
-            return read(self, inner, rows, *args[1:], **given)
+        if may_be_in_chunks(X) and (found := in_chunks(self, name, inner, args, kwargs)) is not None:
+            return found[0]
         on_host = not _any_container(args) and not (kwargs and _any_container(kwargs.values()))
         if on_host and RECORD not in vars(self) and not (fits and has_device_params(self)):
             return inner(self, *args, **kwargs)

@@ -8,6 +8,8 @@ from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
 from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
 from manyfit.folds._single_fold import SingleFold, moments_of_rows
+from manyfit.folds.encodings._chunk_encoding import ChunkEncoding
+from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import (
     CategoryColumn,
     EncodedFold,
@@ -19,6 +21,7 @@ from manyfit.folds.encodings._columns import (
     from_moments,
 )
 from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.encodings._products import product_columns
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.encodings._term_counts import TermCounts
@@ -43,7 +46,7 @@ from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
-from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr
+from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._registry import (
     as_row_source,
@@ -62,12 +65,10 @@ from manyfit.folds.rows._targets import (
     distinct_labels,
     indicated_classes,
 )
-from manyfit.folds.rows.chunks._registry import (
-    as_chunk_rows,
-    is_in_file,
-    may_be_in_chunks,
-    size_in_chunks,
-)
+from manyfit.folds.rows.chunks._blocks import Blocks
+from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targets, read_input
+from manyfit.folds.rows.chunks._parquet import is_parquet_path
+from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
@@ -77,8 +78,12 @@ __all__ = [
     "SPLITTERS",
     "AtomGroup",
     "AtomMoments",
+    "Blocks",
     "CategoryColumn",
+    "ChunkEncoding",
+    "ChunkInput",
     "ChunkRows",
+    "ChunkTable",
     "ClassMoments",
     "ClassSpreads",
     "ClassedFold",
@@ -97,6 +102,7 @@ __all__ = [
     "FoldedData",
     "FoldedMatrix",
     "HostRows",
+    "KnownNumbers",
     "LinearColumns",
     "MixedMatrix",
     "MixedPasses",
@@ -134,11 +140,15 @@ __all__ = [
     "class_indicators",
     "counts_texts",
     "distinct_labels",
+    "expect_rows",
     "finite_middle",
     "from_moments",
+    "holds_categories",
     "indicated_classes",
     "is_in_file",
+    "is_parquet_path",
     "is_row_source",
+    "load_targets",
     "map_threads",
     "may_be_in_chunks",
     "merge_rare_features",
@@ -147,12 +157,12 @@ __all__ = [
     "n_rows",
     "own_row_source",
     "product_columns",
+    "read_input",
     "register_row_source",
     "require_classes",
     "row_blocks",
     "selection_key",
     "single_blas_thread",
-    "size_in_chunks",
     "splitter_arguments",
     "take_last",
     "take_rows",

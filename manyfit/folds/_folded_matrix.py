@@ -14,6 +14,7 @@ from manyfit.arrays import is_xp_array, label_transfers, to_host
 from manyfit.folds._fold import Fold
 from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
+from manyfit.folds.encodings._chunk_encoding import ChunkEncoding
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
@@ -182,7 +183,7 @@ class FoldedMatrix:
         if not isinstance(self.X, Encoding):
             return self.view(i)
         train, test = self.splits.indices(i)
-        return FoldColumns.start(EncodedFold(self.X, train, test, lambda: self.view(i)))
+        return FoldColumns.start(EncodedFold(self.X, train, test, lambda: self.view(i), i))
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
@@ -262,6 +263,8 @@ class _SplitFold:
 
     def rows(self, role: str) -> Any:
         X, index = self._data.X, self._index(role)
+        if isinstance(X, ChunkEncoding):
+            return X.rows_in_memory(index)
         return X.sample(index) if isinstance(X, Encoding) else view_rows(X, index)
 
     def targets(self, role: str) -> Array:

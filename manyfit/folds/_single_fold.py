@@ -37,8 +37,15 @@ class SingleFold:
     ) -> None:
         self._fold, self.classes, self._function = fold, classes, function
         self._scoring: dict[str, Moments] = {}
-        self.X: RowSource = wrap_rows(fold.X_train)
-        self._ranges = AtomRanges(self.X, [slice(0, self.X.shape[0])])
+
+    @cached_property
+    def X(self) -> RowSource:
+        """The training rows."""
+        return wrap_rows(self._fold.X_train)
+
+    @cached_property
+    def _ranges(self) -> AtomRanges:
+        return AtomRanges(self.X, [slice(0, self.X.shape[0])])
 
     @property
     def n_targets(self) -> int:

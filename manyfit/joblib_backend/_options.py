@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from dask.utils import parse_bytes
-
+from manyfit._config.sizes import parse_size
 from manyfit.cluster.pool.options import WorkerNames
 from manyfit.cluster.pool.resource_queue import Resources
 
@@ -54,7 +53,7 @@ def check_option(name: str, given: Any) -> Any:
     if name == "nested" and given not in ("inline", "cluster"):
         raise ValueError(f"nested must be 'inline' or 'cluster', not {given!r}.")
     if name == "apart_bytes":
-        return _nonnegative(name, parse_bytes(given))
+        return _nonnegative(name, parse_size(given) if isinstance(given, str) else given)
     return _nonnegative(name, given) if name == "wait_for_workers_timeout" else given
 
 

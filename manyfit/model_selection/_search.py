@@ -46,25 +46,35 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     Parameters
     ----------
     estimator : estimator
-        As in scikit-learn.
+        A classifier, regressor, clusterer or Pipeline with scikit-learn's interface. It is cloned for each
+        fit and stays as it is. Without `scoring` it must have a ``score`` method.
     param_grid : dict or list of dict
-        As in scikit-learn.
+        Names of parameters (``"alpha"``; ``"ridge__alpha"`` for a step of a Pipeline) with the values to try.
+        A list of such grids is searched one grid after the other.
     scoring : str, callable, list, tuple or dict, default=None
-        As in scikit-learn. Fits are not shared for scorers that read the fitted estimator itself.
+        The name of a metric (``"neg_log_loss"``), or a function of an estimator, X and y that returns a
+        number, or a dict of them. A list or tuple of names, or a dict of names and scorers, gives several
+        metrics; `refit` must then say which one chooses. None: the ``score`` of the estimator. Fits are not
+        shared for scorers that read the fitted estimator itself.
     n_jobs : int, default=None
-        Workers, as in scikit-learn. Moments are always summed in this process.
+        Fits made at a time, in processes of joblib; -1 takes all cores, and None is 1 unless a
+        `joblib.parallel_config` says otherwise. Moments are always summed in this process.
     refit : bool, str or callable, default=True
-        As in scikit-learn, which makes the refit on all rows. `report_` does not count it.
+        Whether scikit-learn fits the best setting on all rows after the search: `best_estimator_`, and with
+        it `predict` and the other methods. With several metrics, the name of the one that chooses. A function
+        that takes `cv_results_` returns the best index itself. `report_` does not count this fit.
     cv : int, splitter or iterable, default=None
-        As in scikit-learn; the splits are drawn once.
+        The number of folds (None: 5), stratified by y for classifiers; a splitter; or pairs of arrays with
+        the numbers of training and test rows. The splits are drawn once.
     verbose : int, default=0
         0: a progress bar in interactive sessions only; 1: a progress bar; above 1: scikit-learn's lines.
     pre_dispatch : int or str, default="2*n_jobs"
-        Tasks dispatched ahead of the workers, as in scikit-learn.
+        How many tasks wait in joblib's processes at a time: fewer need less memory.
     error_score : "raise" or float, default=nan
-        Score of a fit that fails, as in scikit-learn.
+        The score of a fit that fails, with a warning. "raise" raises the error of the fit.
     return_train_score : bool, default=False
-        As in scikit-learn. Moments give these scores without another pass over X.
+        Whether `cv_results_` has the scores of the training rows, too. Moments give them without another pass
+        over X.
     sharing : {"auto", "exact", "optimum", "none"}, default="auto"
         How far settings share their work. "auto" shares iterative fits only if scikit-learn's solver is
         expected to meet its ``tol`` before ``max_iter``, and if sharing is expected to be twice as fast. The
@@ -87,12 +97,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         process, if everything that its results depend on is the same; the refit is made again. For another
         search, and for random parts without an integer ``random_state``, `fit` raises ValueError with the
         differences before it fits anything. See Notes.
-
     early_stopping : {"fold"} or None, default=None
         "fold": the test part of each fold is the validation set of its fits, of XGBoost, LightGBM and
         HistGradientBoosting, alone or as the last step of a Pipeline. The test part that chooses the number
         of iterations also scores it, so that scores are optimistic. See Notes.
-
     engine : {"sklearnex"} or None, default=None
         "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
         estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
@@ -106,8 +114,25 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     ----------
     report_ : Report
         What the search has done: fits, passes over the data, transfers and seconds.
-    cv_results_, best_estimator_, ...
-        As in scikit-learn. The time of a shared fit is split evenly over its settings.
+    cv_results_ : dict of str to array
+        A column for each fact and a row for each setting: ``params``, ``param_<name>``,
+        ``split<k>_test_score``, ``mean_test_score``, ``std_test_score``, ``rank_test_score`` and times. With
+        several metrics, the metric's name takes the place of "score". The time of a shared fit is split
+        evenly over its settings.
+    best_index_, best_params_, best_score_ : int, dict, float
+        The row of the best setting, its parameters, and its mean test score.
+    best_estimator_ : estimator
+        The best setting, fitted to all rows. Only with `refit`, as the next.
+    refit_time_ : float
+        Seconds of that fit.
+    n_splits_ : int
+        Splits that each setting is fitted on.
+    scorer_ : callable or dict
+        The scorer, or all of them by name.
+    multimetric_ : bool
+        Whether there are several.
+    classes_, n_features_in_, feature_names_in_
+        Those of `best_estimator_`, if it has them.
     partial_results_ : list of dict
         Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
@@ -223,9 +248,10 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     Parameters
     ----------
     estimator : estimator
-        As in scikit-learn.
+        As in `GridSearchCV`.
     param_distributions : dict or list of dict
-        As in scikit-learn.
+        Names of parameters with a list of values, or with a distribution that has ``rvs``, such as those of
+        `scipy.stats`. Of a list of such dicts, one is drawn for each setting.
     n_iter : int, default=10
         Settings to draw.
     scoring : str, callable, list, tuple or dict, default=None
@@ -267,8 +293,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     ----------
     report_ : Report
         What the search has done: fits, passes over the data, transfers and seconds.
-    cv_results_, best_estimator_, ...
-        As in scikit-learn.
+    cv_results_, best_params_, best_estimator_, ...
+        As of `GridSearchCV`.
 
     Examples
     --------

@@ -19,8 +19,8 @@ OPTIONAL = {"dask-ml threads": "dask_ml", "himalaya RidgeCV": "himalaya"}
 # Another criterion, and warm starts that differ within `tol`.
 NOT_COMPARED = {"RidgeCV leave-one-out", "LassoCV or ElasticNetCV n_jobs=-1"}
 
-# One of each kind of group; of the others it is `make thorough` that sees whether they still run.
-ALWAYS = {"ridge-28kB", "affine-pipeline", "logistic", "overhead"}
+# Of the others it is `make thorough` that sees whether they still run.
+ALWAYS = {"affine-pipeline"}
 # Those on clusters, by joblib's backends too, have tests of their own, on one cluster for all of them; those
 # of a GPU have a device that is imitated.
 NAMES = [

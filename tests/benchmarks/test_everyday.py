@@ -15,7 +15,7 @@ from benchmarks._in_turn import Measured, Request, measure
 from benchmarks._report import table
 from benchmarks.everyday_cases._all import CASES
 
-ALWAYS = {"ridge", "frame-ridge", "svc-ten-fits", "cross-val-predict-forest"}
+ALWAYS = {"ridge", "frame-ridge"}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,7 @@ def test_each_case_has_scikit_learns_scores(name):
     assert (ours.kinds == ()) is (ours.fits is None)
 
 
+@pytest.mark.thorough
 def test_two_processes_take_turns_and_end(monkeypatch):
     monkeypatch.setattr(everyday, "CASES", {name: CASES[name] for name in ("ridge", "svc-ten-fits")})
     found = all_benchmarks()["everyday"].run(quick=True)

@@ -72,7 +72,7 @@ def test_without_a_gpu_it_says_so(monkeypatch, capsys):
     _process.why_no_device.cache_clear()
 
 
-OFTEN = {"logistic", "neighbours"}  # of the others it is `make thorough` that sees whether they still run
+OFTEN = {"logistic"}  # of the others it is `make thorough` that sees whether they still run
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def _result(**changes):
     return {"name": "a", "quick": False, "rounds": 3, "rows": [row, other]} | changes
 
 
-def test_what_a_row_of_the_readme_says(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks._pages.IN_README", ("a",))
+def test_what_a_row_of_ratios_says(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks._pages.WITH_RATIOS", ("a",))
     (tmp_path / "a.json").write_text(json.dumps({"results": [_result()]}))
     (row,) = searches(Results(tmp_path, {"a": 5}))
     assert list(row.values()) == [

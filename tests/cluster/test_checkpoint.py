@@ -11,6 +11,7 @@ from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
+from tests._covering import covering
 from tests.cluster._awkward import Awkward
 from tests.cluster._clusters import within
 from tests.cluster.test_search import SEARCHES, X, Y, same
@@ -24,8 +25,7 @@ def inside():
 
 @pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.slow
-@pytest.mark.parametrize("there", [True, False])
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(("kind", "there"), covering(SEARCHES, [True, False], strength=1))
 def test_an_interrupted_search_goes_on(kind, there, inside, tmp_path, monkeypatch):
     estimator, grid = SEARCHES[kind]
     search = GridSearchCV(estimator, grid, cv=4, client=False, return_train_score=True)

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRegressor
 
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.cluster._clusters import within
 from tests.upstream.test_successive_halving import _SEARCHES
 
@@ -52,8 +53,9 @@ def addresses(client: Any) -> set[str]:
     return set(client.scheduler_info(n_workers=-1)["workers"])
 
 
-@pytest.mark.parametrize("steps", [False, True], ids=["alone", "behind a step"])
-@pytest.mark.parametrize("model", BOOSTERS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    ("model", "steps", "client"), covering(BOOSTERS, [False, True], [1, 2], strength=1), indirect=["client"]
+)
 def test_fits_stop_on_workers_where_they_stop_here(model, steps, client):
     name = f"{type(model).__name__.lower()}__"
     searched, grid = model, GRID
@@ -95,7 +97,7 @@ class Halving(_SEARCHES["HalvingGridSearchCV"]):  # type: ignore[misc]
         self.client = client
 
 
-@pytest.mark.parametrize("model", BOOSTERS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(("model", "client"), covering(BOOSTERS, [1, 2], strength=1), indirect=["client"])
 def test_a_halving_search_stops_each_fit_by_its_own_part_of_the_rows(model, client):
     grid = {"learning_rate": [0.05, 0.1, 0.3, 0.5]}
     local, there = (Halving(model, grid, where).fit(X, Y) for where in (False, client))

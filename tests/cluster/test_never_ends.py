@@ -118,6 +118,7 @@ def test_a_search_whose_workers_are_all_held_says_so(tmp_path: Path):
         timer.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.invariant("A search goes on without workers that stop answering or never end a fit")
 def test_without_a_nanny_a_search_goes_on_without_the_worker(tmp_path: Path):
     """One of two workers is held for ever: the other does it all.

@@ -33,6 +33,7 @@ from manyfit.cluster import local_cluster
 from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.folds import HostRows, register_row_source, unregister_row_source
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
+from tests._covering import covering
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
 from tests.cluster._clusters import at_once, forking, within
@@ -80,7 +81,7 @@ def client():
         yield client
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture
 def inside(request):
     with within(request.param) as client:
         yield client
@@ -97,7 +98,7 @@ def same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.invariant("Scores do not depend on the number of workers")
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(("kind", "inside"), covering(SEARCHES, [1, 2, 3], strength=1), indirect=["inside"])
 def test_answers_are_those_of_the_local_run(kind, inside):
     estimator, grid = SEARCHES[kind]
     params = {"return_train_score": True, "cv": 4}

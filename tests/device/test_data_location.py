@@ -25,6 +25,7 @@ from manyfit.model_selection import BaseSearchCV, GridSearchCV, cross_val_score
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.planning import _planner
 from manyfit.model_selection.planning._planner import prepare
+from tests._covering import covering
 from tests.behaviour.metrics._crossings import here, there
 from tests.device._both import alike
 
@@ -181,8 +182,10 @@ def test_without_a_gpu_that_is_an_error():
         GridSearchCV(Ridge(), GRID).fit(X, Y)
 
 
-@pytest.mark.parametrize("labels", ["there", "here", "texts"])
-@pytest.mark.parametrize("scoring", [None, "roc_auc", ["f1_macro", "neg_log_loss"]], ids=str)
+@pytest.mark.parametrize(
+    ("labels", "scoring"),
+    covering(["there", "here", "texts"], [None, "roc_auc", ["f1_macro", "neg_log_loss"]], strength=1),
+)
 def test_drop_in_estimators_are_fitted_there_one_by_one(labels, scoring):
     y = {"there": there(LABELS), "here": LABELS, "texts": np.array(["no", "yes"])[LABELS]}[labels]
     options = {"cv": 3, "scoring": scoring, "refit": False, "error_score": "raise"}
@@ -212,8 +215,14 @@ QUIET = {"host_fallback": "ignore"}
 THERE = {"host_fallback": "error" if DEVICE_TAKES_HOST_INDICES else "ignore"}
 
 
-@pytest.mark.parametrize("weigh", [there, list, pd.Series], ids=["there", "list", "series"])
-@pytest.mark.parametrize("model", [Ridge(), SVR(), estimators.Ridge(), estimators.SVR()], ids=repr)
+@pytest.mark.parametrize(
+    ("weigh", "model"),
+    covering(
+        {"there": there, "list": list, "series": pd.Series}.items(),
+        [Ridge(), SVR(), estimators.Ridge(), estimators.SVR()],
+        strength=1,
+    ),
+)
 def test_weights_lie_anywhere(model, weigh):
     """Also in the refit, and where nothing is shared."""
     grid = GRID if hasattr(model, "alpha") else {"C": [0.1, 1.0]}

@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.folds import DevicePasses
+from tests._covering import covering, spread
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import crossings, there
 from tests.device import _both
@@ -57,13 +58,20 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
 @pytest.mark.invariant("An iterating family gives a device's data the host's answers")
 @pytest.mark.parametrize(
     ("model", "grid", "y", "dtype"),
-    [
-        (LogisticRegression(class_weight="balanced"), CS, np.array(["a", "bb", "c"])[THREE], np.float32),
-        (make_pipeline(StandardScaler(), LogisticRegression()), BEHIND, THREE, np.float64),
-        (LinearSVC(), CS, TWO, np.float64),
-        (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0, np.float32),
-    ],
-    ids=["texts", "steps", "hinge", "poisson"],
+    spread(
+        {
+            "texts": (
+                LogisticRegression(class_weight="balanced"),
+                CS,
+                np.array(["a", "bb", "c"])[THREE],
+                np.float32,
+            ),
+            "steps": (make_pipeline(StandardScaler(), LogisticRegression()), BEHIND, THREE, np.float64),
+            "hinge": (LinearSVC(), CS, TWO, np.float64),
+            "poisson": (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0, np.float32),
+        }.items(),
+        2,
+    ),
 )
 def test_scores_are_those_on_the_host(place, model, grid, y, dtype):
     options = {"place": place, "place_y": np.asarray, "cv": 3, "return_train_score": True}
@@ -122,15 +130,14 @@ OF_TWO = 38 + len({"d2_brier_score", "d2_log_loss_score"} & set(get_scorer_names
 NOISY = X[:150, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=150)
 
 
-@pytest.mark.parametrize(
-    ("model", "grid", "y", "more", "n"),
-    [
-        (Ridge(), {"alpha": [0.1, 1.0]}, np.exp(0.3 * NOISY) + 20.0, 2, 12),
-        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, OF_TWO),
-        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [-1.0, 1.0]), 0, 30),
-    ],
-    ids=["numbers", "two classes", "three"],
-)
+TARGETS = {
+    "numbers": (Ridge(), {"alpha": [0.1, 1.0]}, np.exp(0.3 * NOISY) + 20.0, 2, 12),
+    "three": (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [-1.0, 1.0]), 0, 30),
+    "two classes": (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, OF_TWO),
+}
+
+
+@pytest.mark.parametrize(("model", "grid", "y", "more", "n"), spread(TARGETS.items(), 2))
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, more, n):
@@ -153,16 +160,18 @@ def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, 
 
 
 @pytest.mark.parametrize(
-    ("last", "kind"),
-    [
-        (PoissonRegressor(tol=1e-9, max_iter=5000, fit_intercept=False), "counts"),
-        (LogisticRegression(tol=1e-9, max_iter=5000, fit_intercept=False), "labels"),
-        (LinearSVC(tol=1e-8, max_iter=20000), "labels"),
-        (LinearSVR(loss="squared_epsilon_insensitive", dual=False, tol=1e-9, max_iter=20000), "numbers"),
-    ],
-    ids=lambda one: type(one).__name__,
+    ("last", "kind", "steps"),
+    covering(
+        [
+            (PoissonRegressor(tol=1e-9, max_iter=5000, fit_intercept=False), "counts"),
+            (LogisticRegression(tol=1e-9, max_iter=5000, fit_intercept=False), "labels"),
+            (LinearSVC(tol=1e-8, max_iter=20000), "labels"),
+            (LinearSVR(loss="squared_epsilon_insensitive", dual=False, tol=1e-9, max_iter=20000), "numbers"),
+        ],
+        {"scaled": [StandardScaler(with_std=False)], "turned": [PCA(2)]}.items(),
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("steps", [[StandardScaler(with_std=False)], [PCA(2)]], ids=["scaled", "turned"])
 def test_intercepts_that_are_not_free_behind_steps(last, kind, steps):
     """Passes and moments count from points of their own there, which such an intercept must not see."""
     X = np.random.default_rng(3).gamma(0.5, size=(200, 4)) * [1.0, 3.0, 0.1, 2.0] + [0.0, 9.0, 0.0, -4.0]

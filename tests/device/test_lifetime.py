@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import manyfit
 from manyfit import estimators
 from manyfit.model_selection import GridSearchCV
+from tests._covering import spread
 from tests.behaviour.metrics._crossings import there
 
 rng = np.random.default_rng(0)
@@ -30,16 +31,33 @@ ALONE = {"max_iter": [50, 100]}
 @pytest.mark.invariant("A search frees the memory of its device")
 @pytest.mark.parametrize(
     ("estimator", "grid", "y", "options"),
-    [
-        (estimators.Ridge(), {"alpha": [0.1, 1.0]}, Y, {}),
-        (SCALED, {"ridge__alpha": [0.1, 1.0]}, Y, {"scoring": "neg_median_absolute_error", "refit": False}),
-        (estimators.LogisticRegression(), {"C": [0.1, 1.0]}, LABELS, {"scoring": "roc_auc", "verify": 2}),
-        (estimators.LogisticRegression(), ALONE, LABELS, {}),
-        (Lasso(), {"alpha": [0.1, 1.0]}, Y, {}),
-        (BEHIND, {"ridge__alpha": [0.1, 1.0]}, Y, {"scoring": "neg_median_absolute_error"}),
-        (STEPS, {"svr__C": [0.1, 1.0]}, Y, {"error_score": "raise"}),
-    ],
-    ids=["ridge", "pipeline", "logistic", "alone", "host", "behind steps", "shared steps"],
+    spread(
+        {
+            "ridge": (estimators.Ridge(), {"alpha": [0.1, 1.0]}, Y, {}),
+            "pipeline": (
+                SCALED,
+                {"ridge__alpha": [0.1, 1.0]},
+                Y,
+                {"scoring": "neg_median_absolute_error", "refit": False},
+            ),
+            "logistic": (
+                estimators.LogisticRegression(),
+                {"C": [0.1, 1.0]},
+                LABELS,
+                {"scoring": "roc_auc", "verify": 2},
+            ),
+            "alone": (estimators.LogisticRegression(), ALONE, LABELS, {}),
+            "host": (Lasso(), {"alpha": [0.1, 1.0]}, Y, {}),
+            "behind steps": (
+                BEHIND,
+                {"ridge__alpha": [0.1, 1.0]},
+                Y,
+                {"scoring": "neg_median_absolute_error"},
+            ),
+            "shared steps": (STEPS, {"svr__C": [0.1, 1.0]}, Y, {"error_score": "raise"}),
+        }.items(),
+        4,
+    ),
 )
 def test_data_go_with_their_owner_at_once(estimator, grid, y, options):
     Xd, yd = there(X), there(y)

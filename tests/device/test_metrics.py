@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from manyfit import metrics
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES, scorer_parts
 from manyfit.arrays import to_host
+from tests._covering import covering
 from tests.behaviour.metrics._crossings import DEVICE, WATCHED, crossings, here, there
 
 rng = np.random.default_rng(0)
@@ -109,11 +110,14 @@ def weighable(name):
 
 
 @pytest.mark.invariant("Named scorers give scikit-learn's number on a device and copy no bulky array")
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "how", [{}, {"K": 3}, {"K": 3, "ties": True}, {"K": 3, "missing": True}, {"dtype": np.float32}], ids=str
+    ("name", "how", "weighted"),
+    covering(
+        NAMES,
+        [{}, {"K": 3}, {"K": 3, "ties": True}, {"K": 3, "missing": True}, {"dtype": np.float32}],
+        [False, True],
+    ),
 )
-@pytest.mark.parametrize("weighted", [False, True])
 def test_every_scorer_gives_scikit_learns_number(name, how, weighted):
     y, answers, classes = data(name, **how)
     weight = rng.integers(0, 3, N) * rng.random(N) if weighted and weighable(name) else None

@@ -68,6 +68,7 @@ print("alike")
 
 
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_scores_that_lie_on_the_device(n_jobs):
     names = ["accuracy", "f1_macro", "neg_log_loss", "roc_auc_ovr", "matthews_corrcoef"]
     script = SCRIPT.replace("{NAMES}", repr(names)).replace("N_JOBS", repr(n_jobs))

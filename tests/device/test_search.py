@@ -21,6 +21,7 @@ from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.folds.moments import _device as _device_moments
 from manyfit.model_selection import cross_val_score
+from tests._covering import covering
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import DEVICE, crossings, memory_there, there
 from tests.device._both import alike, on_both
@@ -36,18 +37,20 @@ def problem(n=600, p=9, far=100.0, noise=1.0):
     return X, X @ rng.normal(size=p) + noise * rng.normal(size=n)
 
 
-@pytest.mark.parametrize("kind", ["host", "device", "frame"])
 @pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (make_pipeline(VarianceThreshold(0.1), Ridge()), "ridge__alpha"),
-        (
-            make_pipeline(StandardScaler(), LogisticRegression(tol=1e-9, max_iter=1000)),
-            "logisticregression__C",
-        ),
-        (PoissonRegressor(tol=1e-9, max_iter=1000), "alpha"),
-    ],
-    ids=["ridge", "logistic", "poisson"],
+    ("kind", "model", "name"),
+    covering(
+        ["host", "device", "frame"],
+        {
+            "ridge": (make_pipeline(VarianceThreshold(0.1), Ridge()), "ridge__alpha"),
+            "logistic": (
+                make_pipeline(StandardScaler(), LogisticRegression(tol=1e-9, max_iter=1000)),
+                "logisticregression__C",
+            ),
+            "poisson": (PoissonRegressor(tol=1e-9, max_iter=1000), "alpha"),
+        }.items(),
+        strength=1,
+    ),
 )
 def test_bools_are_shared_as_numbers_are(model, name, kind):
     numbers = rng.normal(size=(300, 5))
@@ -112,17 +115,22 @@ def test_a_metric_of_the_users_own_sees_predictions_on_the_host():
 
 @pytest.mark.invariant("A search on a device gives the host's scores")
 @pytest.mark.parametrize(
-    "cv",
-    [
-        KFold(4, shuffle=True, random_state=0),
-        ShuffleSplit(3, random_state=0),
-        TimeSeriesSplit(3),
-        RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
-        [(np.arange(100, 400), np.arange(-50, 0)), (np.arange(600) % 2 == 0, np.r_[1:600:2, 1, 1, 3])],
-    ],
-    ids=["shuffled", "drawn", "growing", "repeated", "odd"],
+    ("cv", "weighted"),
+    covering(
+        {
+            "shuffled": KFold(4, shuffle=True, random_state=0),
+            "drawn": ShuffleSplit(3, random_state=0),
+            "growing": TimeSeriesSplit(3),
+            "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+            "odd": [
+                (np.arange(100, 400), np.arange(-50, 0)),
+                (np.arange(600) % 2 == 0, np.r_[1:600:2, 1, 1, 3]),
+            ],
+        }.items(),
+        [False, True],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("weighted", [False, True])
 def test_any_splits_and_weights(place, cv, weighted):
     X, y = problem()
     params = {"ridge__sample_weight": rng.uniform(0.5, 2.0, len(y)).round(2)} if weighted else {}

@@ -16,6 +16,7 @@ import manyfit
 from manyfit import estimators as E
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import Crossings
+from tests._covering import covering
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import there
 from tests.device._both import alike
@@ -133,8 +134,10 @@ def fitted(name, data, **params):
 
 @pytest.mark.invariant("Every transfer between host and device is counted under its label")
 @QUIET
-@pytest.mark.parametrize("y_there", [True, False], ids=["y on the device", "y on the host"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("y_there", "name"),
+    covering({"y on the device": True, "y on the host": False}.items(), CASES, strength=1),
+)
 def test_the_totals_are_the_sums_over_labels(name, y_there, crossed):
     model, grid, y, options = CASES[name]
     search = fitted(name, (there(X), there(y) if y_there else y))

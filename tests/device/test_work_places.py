@@ -19,6 +19,7 @@ import manyfit
 from manyfit import estimators as E
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES, array_api_dispatch
 from manyfit.model_selection import WorkPlace
+from tests._covering import spread
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import there
 from tests.device.test_transfers import (
@@ -50,7 +51,7 @@ def where(plan):
 @pytest.mark.invariant("Each step works where the plan says")
 @QUIET
 @needs_newer
-@pytest.mark.parametrize("name", [name for name in CASES if name != "scikit-learn's own"])
+@pytest.mark.parametrize("name", spread([name for name in CASES if name != "scikit-learn's own"], 8))
 def test_it_is_as_the_plan_says(name):
     """Arrays cross for a fit where the plan has it on the host, and come to the host for no other."""
     model, grid, y, options = CASES[name]

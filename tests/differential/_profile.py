@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 THOROUGH = os.environ.get("MANYFIT_FUZZ") == "thorough"
-EXAMPLES = int(os.environ.get("MANYFIT_FUZZ_EXAMPLES", "500" if THOROUGH else "3"))
+EXAMPLES = int(os.environ.get("MANYFIT_FUZZ_EXAMPLES", "500" if THOROUGH else "2"))
 
 settings.register_profile(
     "differential-ci",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +18,30 @@ from tests.differential._subject import subject
 pytestmark = [pytest.mark.timeout(0)] if THOROUGH else []  # as long as it takes
 
 
+# Each takes as long as ten others, which have the same families or steps.
+DEAR = {
+    "nested steps, tree",
+    "column transformer, neighbours",
+    "selected columns, tree",
+    "scaler, pca, neighbours",
+    "steps, elastic net",
+    "ridge classifier, small sets",
+}
+
+
+def _often_or_thorough() -> list[Any]:
+    return [
+        pytest.param(
+            case,
+            id=case.name.replace(", ", "+").replace(" ", "-"),
+            marks=pytest.mark.thorough if case.name in DEAR else (),
+        )
+        for case in cases()
+    ]
+
+
 @pytest.mark.invariant("Scores, ranks, NaN, errors and warnings are scikit-learn's")
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name.replace(", ", "+").replace(" ", "-"))
+@pytest.mark.parametrize("case", _often_or_thorough())
 def test_answers_are_those_of_scikit_learn(case: Case) -> None:
     @PROFILE
     @given(st.data())

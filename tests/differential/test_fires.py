@@ -141,6 +141,9 @@ class FailsToShare(GridSearchCV):
         return super().fit(X, y, **params)
 
 
+passed: set[str] = set()
+
+
 def _with(problem: Problem, **changes: Any) -> Problem:
     """The problem with a few of its own, its recipe's and its options' attributes changed."""
     recipe = {k: changes.pop(k) for k in [*changes] if hasattr(problem.recipe, k)}
@@ -188,7 +191,9 @@ COLLINEAR = {"twists": ("duplicate column",), "estimator": Ridge(), "grid": {"al
 )
 def test_wrong_search_is_caught(wrong: Any, changes: dict[str, Any], told: str | None) -> None:
     problem = _with(PLAIN, **changes)
-    check(problem, GridSearchCV, GridSearchCV)
+    if str(problem) not in passed:  # scikit-learn's own search passes
+        check(problem, GridSearchCV, GridSearchCV)
+        passed.add(str(problem))
     if told is None:  # below what float32 can tell
         check(problem, wrong, GridSearchCV)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
+from tests._covering import covering
 from tests.differential import _oracle
 from tests.differential._optimum import at_the_optimum
 from tests.differential._options import Options
@@ -119,15 +119,13 @@ ESTIMATORS = [
 
 
 @pytest.mark.parametrize(
-    "estimator", ESTIMATORS, ids=lambda estimator: re.sub(r" at 0x\w+", "", repr(estimator))
+    ("estimator", "n", "outputs"), covering(ESTIMATORS, [30, 5], [[], [1], [2]], strength=1)
 )
-@pytest.mark.parametrize("n", [30, 5])
-@pytest.mark.parametrize("outputs", [(), (1,), (2,)])
-def test_well_conditioned_as_scikit_learn(estimator: Any, n: int, outputs: tuple[int, ...]) -> None:
+def test_well_conditioned_as_scikit_learn(estimator: Any, n: int, outputs: list[int]) -> None:
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(n, 6)) * np.linspace(0.5, 2.0, 6), rng.normal(size=(4, 6))
     selects = "SelectKBest" in repr(estimator)
-    y = rng.normal(size=(n, *(() if selects else outputs)))
+    y = rng.normal(size=(n, *([] if selects else outputs)))
     theirs = clone(estimator).fit(X, y).predict(new)
     ours = _oracle.predict(estimator, X, y, new).astype(float)
     # scikit-learn's Ridge answers a column with a vector.
@@ -147,14 +145,19 @@ def test_weights_reach_their_steps() -> None:
         )
 
 
-@pytest.mark.parametrize("estimator", [Ridge(), make_pipeline(StandardScaler(), Ridge())])
-@pytest.mark.parametrize(("splits", "weights", "routing"), [
+GIVEN = [
     *(("GroupKFold", weights, routing) for weights in (None, "random") for routing in (False, True)),
     # How the rows of a split are written has nothing to do with who is given weights.
     ("masks", "random", False),
     ("generator", "random", False),
-])  # fmt: skip
-def test_truth_of_a_search(estimator: Any, routing: bool, weights: str | None, splits: str) -> None:
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "splits", "weights", "routing"),
+    covering([Ridge(), make_pipeline(StandardScaler(), Ridge())], GIVEN, strength=1),
+)
+def test_truth_of_a_search(estimator: Any, splits: str, weights: str | None, routing: bool) -> None:
     """Weights, routing and groups reach the more precise route as they reach scikit-learn."""
     path = "ridge__" if weighable(estimator) == ["standardscaler", "ridge"] else ""
     options = Options(("r2",), routing=routing, weighted="last", weighted_scores=(routing,))

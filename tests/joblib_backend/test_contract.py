@@ -32,6 +32,7 @@ from manyfit.joblib_backend import ManyfitBackend
 from manyfit.joblib_backend._options import Options
 from manyfit.joblib_backend._parallel_call import ParallelCall, pool_options
 from manyfit.joblib_backend._shared_arguments import SharedArguments
+from tests._covering import spread
 from tests.cluster._clusters import at_once, within, workers_with
 from tests.cluster._processes import wait_for
 
@@ -184,7 +185,8 @@ def wait_a_bit(seconds: float) -> None:
 
 @pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize(
-    ("n_jobs", "most"), [(2, 2), (3, 3), (4, 4), (7, 4), (-1, 4), (None, 4), (-2, 3), (-4, 1), (-9, 1)]
+    ("n_jobs", "most"),
+    spread([(2, 2), (3, 3), (4, 4), (7, 4), (-1, 4), (None, 4), (-2, 3), (-4, 1), (-9, 1)], 4),
 )
 def test_n_jobs_limits_tasks_at_a_time(n_jobs, most, four):
     AtATime.most = 0

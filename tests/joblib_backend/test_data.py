@@ -27,6 +27,7 @@ from manyfit.cluster.pool._retention import RetainedParts
 from manyfit.cluster.pool.placement import get_placement
 from manyfit.joblib_backend import _batch_pickle
 from manyfit.joblib_backend._batch_pickle import REREAD_BYTES, BatchPacker
+from tests._covering import spread
 from tests.cluster._clusters import within
 from tests.cluster._processes import wait_for
 
@@ -95,7 +96,7 @@ def _fitted(data: Any) -> Any:
 
 
 @pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
-@pytest.mark.parametrize("where", _wrapped(np.zeros(1)))
+@pytest.mark.parametrize("where", spread(_wrapped(np.zeros(1)), 6))
 def test_an_array_travels_once_wherever_it_is(where, two, sent, data):
     function, thing = _wrapped(data)[where]
     expected = function(thing)

@@ -35,6 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
+from tests._covering import spread
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +101,7 @@ def _compare(found: Any, expected: Any, rtol: float = 0.0) -> None:
 
 
 @pytest.mark.invariant("The joblib backend keeps joblib's contract")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 6))
 def test_as_in_this_process(name, one):
     with parallel_config(backend="manyfit", apart_bytes=1000):
         found = CASES[name]()

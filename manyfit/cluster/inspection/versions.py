@@ -21,6 +21,16 @@ PackageVersions = Mapping[str, str | None]
 """Versions by package; None is not installed, or not known."""
 
 
+def require_distributed(caller: str) -> None:
+    """Raise an ImportError in the name of `caller` if Dask or distributed is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs Dask's distributed: {error}. Install it with: pip install 'manyfit[cluster]'"
+        ) from error
+
+
 @cache
 def process_versions() -> PackageVersions:
     """Look up the versions of the modules that compute results in this process, by package."""

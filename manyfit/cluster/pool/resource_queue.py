@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dask.base import get_annotations
-
 from manyfit.cluster.inspection.scheduler_info import Workers
 
 Resources = tuple[tuple[str, float], ...]
@@ -154,6 +152,8 @@ def memory_left(worker: Mapping[str, Any]) -> float:
 
 def annotated_resources() -> Mapping[str, float]:
     """Return the resources that `dask.annotate` sets in the calling context."""
+    from dask.base import get_annotations  # searches without a cluster work without Dask
+
     resources = get_annotations().get("resources") or {}
     # Dask would look for a worker that declares a resource even if a task takes nothing of it.
     return {name: n for name, n in resources.items() if n}

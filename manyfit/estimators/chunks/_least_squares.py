@@ -61,6 +61,8 @@ def fit(
     clear_fit(estimator)
     small.fit(rows[:, :p], rows[:, p] if Y.ndim == 1 else rows[:, p:])
     _take_attributes(estimator, small)
+    if X.names:
+        estimator.feature_names_in_ = np.array(X.names, dtype=object)
     if X.dtype == np.float32:
         estimator.coef_ = estimator.coef_.astype(np.float32)
     if estimator.fit_intercept:

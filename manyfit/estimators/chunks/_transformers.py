@@ -18,14 +18,15 @@ class TransformedRows(ChunkRows):
     """The rows of another source behind a fitted transformer, which transforms each block when it is read."""
 
     def __init__(self, rows: ChunkRows, transformer: Any) -> None:
-        first = np.asarray(transformer.transform(rows.take(slice(0, 1))))
-        super().__init__(rows.kind, (rows.shape[0], first.shape[1]), first.dtype, rows.borders, rows.memory)
+        n = rows.shape[0]
+        first = np.asarray(transformer.transform(rows.load_frame(0, 1)))
+        super().__init__(rows.kind, (n, first.shape[1]), first.dtype, rows.borders, rows.memory)
         self._rows, self._transformer = rows, transformer
         self.recomputed = rows.recomputed
         self.identity = (*rows.identity, id(self))
 
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self._transformer.transform(self._rows.load(start, stop)))
+        return np.asarray(self._transformer.transform(self._rows.load_frame(start, stop)))
 
 
 def fit(
@@ -43,7 +44,7 @@ def partial_fit(
     more = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
     if more and more["sample_weight"].shape != (len(X),):
         raise ValueError(f"sample_weight.shape == {more['sample_weight'].shape}, expected {(len(X),)}!")
-    for rows, block, _ in X.chunks():
+    for rows, block in X.frames():
         estimator.partial_fit(block, **{name: value[rows] for name, value in more.items()})
     return estimator
 

@@ -50,7 +50,7 @@ def _behind(function: Any, columns: FoldColumns) -> tuple[NumberColumn, ...]:
         fill = None if part.fill is None else _at(function, part.fill)
         parts.append(replace(part, function=function, fill=fill))
     for part in parts:
-        columns.fold.numbers(part)  # or the reason why not
+        columns.fold.known(part)  # or the reason why not
     return tuple(parts)
 
 

@@ -9,13 +9,18 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 
 from manyfit.families.protocol import register_column_step
-from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, NumberColumn, Unsupported, as_categories
-
-Array = NDArray[Any]
+from manyfit.folds import (
+    CategoryColumn,
+    FoldColumns,
+    KnownNumbers,
+    LinearColumns,
+    NumberColumn,
+    Unsupported,
+    as_categories,
+)
 
 
 class SimpleImputerStep:
@@ -53,28 +58,27 @@ class SimpleImputerStep:
             dtype = np.dtype(np.float64)
         for part in columns.parts:
             assert isinstance(part, NumberColumn)
-            values = columns.fold.numbers(part)
-            gaps = np.isnan(values)
-            if gaps.all():
+            known = columns.fold.known(part)
+            if not known.size:
                 raise Unsupported("a column has no number in the training rows")
-            fill = self._fill(step, values[~gaps])
+            fill = self._fill(step, known)
             if part.fill is not None:
                 parts.append(replace(part, dtype=dtype))
                 continue
             if dtype == np.float32:
                 fill = float(np.float32(fill))
             parts.append(replace(part, fill=part.shift + part.scale * fill, dtype=dtype))
-            if step.add_indicator and gaps.any():
+            if step.add_indicator and known.n_gaps:
                 marks.append(_mark(columns, part))
         return columns.changed([*parts, *marks])
 
-    def _fill(self, step: Any, known: Array) -> float:
+    def _fill(self, step: Any, known: KnownNumbers) -> float:
         if step.strategy == "mean":
-            return float(known.mean())
+            return known.mean
         if step.strategy == "median":
-            return float(np.median(known))
+            return float(np.median(known.values))
         if step.strategy == "most_frequent":
-            values, counts = np.unique(known, return_counts=True)
+            values, counts = np.unique(known.values, return_counts=True)
             return float(values[np.argmax(counts)])
         if step.fill_value is None:
             return 0.0

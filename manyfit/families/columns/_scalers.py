@@ -7,14 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from manyfit.families.protocol import register_column_step
-from manyfit.folds import FoldColumns, NumberColumn, Unsupported
-
-Array = NDArray[Any]
+from manyfit.folds import FoldColumns, KnownNumbers, NumberColumn, Unsupported
 
 EPS = float(np.finfo(np.float64).eps)
 # scikit-learn does not divide by a scale of fewer machine epsilons than this.
@@ -39,11 +36,10 @@ class _Scaler:
         for part in columns.parts:
             if not isinstance(part, NumberColumn):
                 raise Unsupported(f"{type(step).__name__} reads columns that are not numbers of X")
-            values = columns.fold.numbers(part)
-            known = values[~np.isnan(values)]
+            known = columns.fold.known(part)
             if not known.size:
                 raise Unsupported("a column has no number in the training rows")
-            if dtype == np.float32 and np.ptp(known) < SINGLE_SPREAD * np.abs(known).max():
+            if dtype == np.float32 and known.high - known.low < SINGLE_SPREAD * _largest(known):
                 raise Unsupported("a column of float32 varies little: rounding decides")
             shift, scale = self.learn(step, known)
             shift, scale = part.shift + shift * part.scale, part.scale * scale
@@ -51,8 +47,12 @@ class _Scaler:
         return columns.changed(parts)
 
     @abstractmethod
-    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+    def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
         """Shift and scale of a column, from its numbers in the training rows."""
+
+
+def _largest(known: KnownNumbers) -> float:
+    return max(abs(known.low), abs(known.high))
 
 
 class StandardScalerStep(_Scaler):
@@ -60,12 +60,12 @@ class StandardScalerStep(_Scaler):
 
     serves = (StandardScaler,)
 
-    def learn(self, step: Any, known: Array) -> tuple[float, float]:
-        mean = float(known.mean())
+    def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
+        mean = known.mean
         shift = mean if step.with_mean else 0.0
-        if not step.with_std or known.min() == known.max():
+        if not step.with_std or known.low == known.high:
             return shift, 1.0
-        variance = float(known.var())
+        variance = known.variance
         if variance <= DOUBT * (known.size * EPS * variance + (known.size * mean * EPS) ** 2):
             raise Unsupported("a feature is nearly constant: rounding decides")
         return shift, variance**0.5
@@ -80,9 +80,9 @@ class MinMaxScalerStep(_Scaler):
         if step.clip:
             raise Unsupported("clip=True is not linear")
 
-    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+    def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
         low, high = map(float, step.feature_range)
-        smallest, spread = float(known.min()), float(known.max() - known.min())
+        smallest, spread = known.low, known.high - known.low
         spread = 1.0 if spread < MIN_SCALE_EPS * EPS else spread
         scale = spread / (high - low)
         return smallest - low * scale, scale
@@ -97,8 +97,8 @@ class MaxAbsScalerStep(_Scaler):
         if getattr(step, "clip", False):
             raise Unsupported("clip=True is not linear")
 
-    def learn(self, step: Any, known: Array) -> tuple[float, float]:
-        largest = float(np.abs(known).max())
+    def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
+        largest = _largest(known)
         return 0.0, 1.0 if largest < MIN_SCALE_EPS * EPS else largest
 
 
@@ -107,14 +107,14 @@ class RobustScalerStep(_Scaler):
 
     serves = (RobustScaler,)
 
-    def learn(self, step: Any, known: Array) -> tuple[float, float]:
-        center = float(np.median(known)) if step.with_centering else 0.0
+    def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
+        center = float(np.median(known.values)) if step.with_centering else 0.0
         if not step.with_scaling:
             return center, 1.0
         low, high = step.quantile_range
         if not 0 <= low <= high <= 100:
             raise Unsupported("quantile_range is not in order")
-        ends = np.percentile(known, (low, high))
+        ends = np.percentile(known.values, (low, high))
         spread = float(ends[1] - ends[0])
         if spread < MIN_SCALE_EPS * EPS:
             spread = 1.0

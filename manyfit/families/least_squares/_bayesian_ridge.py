@@ -32,6 +32,9 @@ Array = NDArray[Any]
 # The squared residuals are the squares of y less those of the predictions. Under this part of y the
 # difference keeps too few digits.
 MIN_RESIDUAL = 1e-5
+# A scatter that is rounded may change the penalty of an iteration by this share. Later iterations need not
+# make up for it.
+MAX_ROUNDING = 1e-9
 
 
 class BayesianRidgeFamily(Family):
@@ -111,6 +114,8 @@ def _penalty(
         residual = yy - float(coef @ (2.0 * along - values * coef))
         if not residual > MIN_RESIDUAL * yy:
             raise Unsupported("the residuals are too small beside y")
+        if not _rounding(values, damped, coef, residual) < MAX_ROUNDING:
+            raise Unsupported("rounding of the normal equations changes the precisions")
         gamma = float(np.sum(alpha * values / (lambda_ + alpha * values)))
         lambda_ = (gamma + 2.0 * setting["lambda_1"]) / (float(coef @ coef) + 2.0 * setting["lambda_2"])
         alpha = (moments.weight - gamma + 2.0 * setting["alpha_1"]) / (residual + 2.0 * setting["alpha_2"])
@@ -124,6 +129,17 @@ def _penalty(
     if not values[-1] + penalty > MIN_SPECTRAL_RATIO * (values[0] + penalty):
         raise Unsupported(POOR)
     return penalty
+
+
+def _rounding(values: Array, damped: Array, coef: Array, residual: float) -> float:
+    """By what share the rounding of a scatter may change gamma, the squares of `coef`, and the residual."""
+    if not values[0] > 0.0:
+        return 0.0
+    error = np.finfo(np.float64).eps * values[0]
+    squares = float(coef @ coef)
+    of_gamma = ((damped - values) / damped**2).sum() / (values / damped).sum()
+    of_squares = 2.0 * np.sqrt(((coef / damped) ** 2).sum() / squares) if squares > 0.0 else 0.0
+    return float(error * (of_gamma + of_squares + 2.0 * squares / residual))
 
 
 register_family(BayesianRidgeFamily())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from manyfit._compat import keep_lightgbm_bins, keep_xgboost_bins, without_names
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Answers, Responses, register_family, register_on_demand
+from manyfit.families.protocol import Answers, FoldRows, Responses, register_family, register_on_demand
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
@@ -42,6 +42,8 @@ class BoostingLibraryFamily(BinnedFamily):
     kinds : tuple
         Values of `booster` or `boosting_type` for which later iterations leave earlier ones as they are.
     """
+
+    reads = FoldRows(sparse=True, weights=True, device=False, categories=True)
 
     def __init__(self, serves: tuple[type, ...], kinds: tuple[str | None, ...]) -> None:
         self.serves, self._kinds = serves, kinds

@@ -42,11 +42,14 @@ class FoldRows:
         Whether ``fold.fit_weight`` is read; else settings of a search with weights are not shared.
     device : bool
         Whether rows may lie on a device.
+    categories : bool
+        Whether rows may be a pandas frame of numbers and categories, which is given as it is.
     """
 
     sparse: bool = False
     weights: bool = False
     device: bool = True
+    categories: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class ClassSums(FoldRows):
     weights : bool
         See `FoldRows`.
     device : bool
+        See `FoldRows`.
+    categories : bool
         See `FoldRows`.
     products : bool
         Whether sums of products of columns are read, not of squares alone.

@@ -156,6 +156,9 @@ def _trial(
     """scikit-learn's own coefficients (m, d) on a split, and whether it would meet `tol` on all."""
     training = _training(X, y, own, None if class_weight is None else class_weight[0], estimator)
     W, trusted = np.zeros((len(C), training.A.shape[1])), np.zeros(len(C), dtype=bool)
+    if class_weight is not None and isinstance(estimator.class_weight, Mapping):
+        # Its keys are labels, and y has codes.
+        estimator = clone(estimator).set_params(class_weight=dict(enumerate(class_weight[0].tolist())))
     for j, strength in enumerate(C):
         with recorded_warnings() as found:
             fitted = clone(estimator).set_params(C=strength).fit(X, y, sample_weight=own)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.moments._transformed import TransformedMoments
 
 Array = NDArray[Any]
@@ -158,13 +159,15 @@ Part = NumberColumn | ObjectColumn | CategoryColumn | LinearColumns
 class EncodedFold:
     """One fold of an encoding: its rows, and its moments once the matrix is made.
 
-    `root` gives the training moments of the columns of G; None while a search is planned.
+    `root` gives the training moments of the columns of G; None while a search is planned. `split` is the
+    number of the split.
     """
 
     encoding: Encoding
     train: Array
     test: Array
     root: Callable[[], TransformedMoments] | None = None
+    split: int = 0
     _counts: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @cached_property
@@ -199,9 +202,11 @@ class EncodedFold:
 
     def has_gaps(self, column: NumberColumn) -> bool:
         """Whether a column has gaps, in any row of X, that no step has filled."""
-        return column.fill is None and bool(
-            np.isnan(self.encoding.derived(column.j, column.function)[0]).any()
-        )
+        return column.fill is None and self.encoding.number_has_gaps(column.j, column.function)
+
+    def known(self, column: NumberColumn) -> KnownNumbers:
+        """The numbers of a column in the training rows, without the gaps that are left."""
+        return self.encoding.known(column, self)
 
 
 @dataclass(frozen=True)
@@ -318,7 +323,7 @@ class FoldColumns:
         rows, numbers = [value], [1.0 / part.scale]
         if gap is not None:
             assert part.fill is not None
-            middle = self.fold.encoding.derived(part.j, part.function)[1]
+            middle = self.fold.encoding.middle_of(part.j, part.function)
             rows.append(gap)
             numbers.append((part.fill - middle) / part.scale)
         entry = (np.array(rows), np.zeros(len(rows), dtype=int), np.array(numbers))

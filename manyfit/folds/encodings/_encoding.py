@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
+from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.rows._mixed import MixedRows
 
@@ -29,6 +30,7 @@ class _Piece:
     width: int
     numbers: Callable[[slice], Array] | None = None  # (n_rows,) or (n_rows, width)
     codes: Array | None = None
+    column: tuple[int, Any] | None = None  # of X, and its function, if `numbers` are made of one
 
 
 class Encoding(MixedRows):
@@ -70,14 +72,17 @@ class Encoding(MixedRows):
 
     def only(self, keys: Collection[Hashable]) -> Encoding:
         """The encoding of some of the columns, by the keys under which they were asked for."""
-        part = Encoding(self.table)
+        part = self._empty()
         part._numbers, part._spreads, part._cuts = self._numbers, self._spreads, self._cuts
         part._is_planned = True
         for key, piece in self._pieces.items():
             if key in keys:
-                part._place(key, piece.width, piece.numbers, piece.codes)
+                part._place(key, piece.width, piece.numbers, piece.codes, piece.column)
         part._is_closed = True
         return part
+
+    def _empty(self) -> Encoding:
+        return Encoding(self.table)
 
     def numbers_stored(self, keys: Collection[Hashable]) -> int:
         """Numbers that a row stores for the columns of some keys."""
@@ -110,16 +115,24 @@ class Encoding(MixedRows):
 
     def number_index(self, j: int, function: Callable[[Array], Array] | None) -> tuple[int, int | None]:
         """The columns of G with the numbers of a column of X, and with the marks of its gaps, if any."""
-        values, middle = self.derived(j, function)
-        gaps = np.isnan(values)
-        has_gaps = bool(gaps.any())
+        has_gaps = self.number_has_gaps(j, function)
 
         def numbers(rows: slice) -> Array:
-            own, missing = values[rows], gaps[rows]
+            values, middle = self.derived(j, function)
+            own = values[rows]
+            missing = np.isnan(own)
             return np.column_stack([np.where(missing, middle, own), missing]) if has_gaps else own
 
-        start = self._place(("numbers", j, function), 1 + has_gaps, numbers)
+        start = self._place(("numbers", j, function), 1 + has_gaps, numbers, column=(j, function))
         return start, start + 1 if has_gaps else None
+
+    def middle_of(self, j: int, function: Callable[[Array], Array] | None) -> float:
+        """A point amid the numbers of a column, which stands in its gaps."""
+        return self.derived(j, function)[1]
+
+    def known(self, column: Any, fold: Any) -> KnownNumbers:
+        """The numbers of a `NumberColumn` in the training rows of a fold, without gaps."""
+        return KnownNumbers(fold.numbers(column))
 
     def require_room(self, width: int) -> None:
         """Raise `Unsupported` if a step makes more columns than `most_made`."""
@@ -196,13 +209,14 @@ class Encoding(MixedRows):
         width: int,
         numbers: Callable[[slice], Array] | None = None,
         codes: Array | None = None,
+        column: tuple[int, Any] | None = None,
     ) -> int:
         """The first column of some in G, which are new if their key is."""
         self.asked.add(key)
         if key not in self._pieces:
             if self._is_closed or "mixed" in vars(self):
                 raise Unsupported("a fold reads a column that the plan did not foresee")
-            self._pieces[key] = _Piece(self._width, width, numbers, codes)
+            self._pieces[key] = _Piece(self._width, width, numbers, codes, column)
             self._width += width
         return self._pieces[key].start
 

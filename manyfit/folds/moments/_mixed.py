@@ -27,11 +27,20 @@ def mixed_middle(X: MixedMatrix) -> Array:
 
 
 def sum_mixed_atoms(
-    X: MixedMatrix, Y: Array, atoms: Sequence[Rows], weights: Array | None, *, in_pieces: bool = True
+    X: MixedMatrix,
+    Y: Array,
+    atoms: Sequence[Rows],
+    weights: Array | None,
+    *,
+    in_pieces: bool = True,
+    origin: Array | None = None,
 ) -> SummedMoments:
-    """The moments of ``[X, Y]`` over each atom; `in_pieces`: threads sum the atoms."""
+    """The moments of ``[X, Y]`` over each atom; `in_pieces`: threads sum the atoms.
+
+    Means are relative to `origin`, a point amid the rows by default, which is 0 for one-hot columns.
+    """
     numbers = MixedMatrix(np.concatenate([X.numbers, Y], axis=1), _with_targets(X, Y), X.blocks)
-    origin = mixed_middle(numbers)
+    origin = mixed_middle(numbers) if origin is None else origin
 
     def task(rows: Rows) -> tuple[Moments, int]:
         return _summed(numbers, origin, rows, weights)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class MixedPasses(Passes):
     """
 
     eps, quick_columns, kept_per_column = EPS, QUICK_MIXED_COLUMNS, 0
+    single_is_quicker = False
 
     def __init__(self, X: MixedMatrix, rows: Sequence[Rows], origin: Array) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0
@@ -224,21 +226,25 @@ class _Chosen:
 
 def _cross_sums(X: MixedMatrix, weights: Array, chosen: _Chosen) -> Array:
     """``Z' W Z`` for the chosen columns of rows Z whose numbers end with a column of ones."""
-    out = np.empty((chosen.width, chosen.width))
     columns, places = chosen.numbers
     numbers = X.numbers[:, columns]
     weighted = numbers * weights[:, None]
-    out[np.ix_(places, places)] = weighted.T @ numbers
     blocks = [(_only(X.blocks[i], codes), own) for i, codes, own in chosen.blocks]
+    ends = np.cumsum([columns.size, *(own.size for _, own in blocks)]).tolist()
+    number, parts = slice(0, columns.size), [slice(*pair) for pair in pairwise(ends)]
+    # First in the order of numbers and blocks, the part below the diagonal.
+    sums = np.zeros((chosen.width, chosen.width))
+    sums[number, number] = weighted.T @ numbers
     for j, (block, own) in enumerate(blocks):
-        by_number = np.stack([np.bincount(block.codes, one, block.width)[: own.size] for one in weighted.T])
-        out[np.ix_(places, own)], out[np.ix_(own, places)] = by_number, by_number.T
+        by_code = [np.bincount(block.codes, one, block.width)[: own.size] for one in weighted.T]
+        sums[parts[j], number] = np.stack(by_code, axis=1)
         # The last column of numbers is 1, and a row has one code.
-        out[np.ix_(own, own)] = np.diag(by_number[-1])
-        for other, theirs in blocks[:j]:
-            table = cross_table(block, other, weights)[: own.size, : theirs.size]
-            out[np.ix_(own, theirs)], out[np.ix_(theirs, own)] = table, table.T
-    return out
+        np.fill_diagonal(sums[parts[j], parts[j]], by_code[-1])
+        for i, (other, theirs) in enumerate(blocks[:j]):
+            sums[parts[j], parts[i]] = cross_table(block, other, weights)[: own.size, : theirs.size]
+    lower = np.tril(sums, -1)
+    order = np.argsort(np.concatenate([places, *(own for _, own in blocks)]))
+    return np.asarray((lower + lower.T + np.diag(np.diagonal(sums)))[np.ix_(order, order)])
 
 
 def _only(block: OneHot, codes: Array | None) -> OneHot:

@@ -46,6 +46,8 @@ class Passes(Protocol):
         Columns of coefficients from which on a product with X is quick.
     kept_per_column : int
         Numbers that a pass keeps for each column and output, beside the result.
+    single_is_quicker : bool
+        Whether `gram` takes less time in single precision.
     """
 
     origin: Array
@@ -54,6 +56,7 @@ class Passes(Protocol):
     eps: float
     quick_columns: int
     kept_per_column: int
+    single_is_quicker: bool = True
 
     def send(self, array: Array) -> Any:
         """Copy a small array of float64 to where X lies."""

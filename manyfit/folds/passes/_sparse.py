@@ -29,6 +29,7 @@ class SparsePasses(Passes):
     """
 
     eps, quick_columns = EPS, QUICK_SPARSE_COLUMNS
+    single_is_quicker = False
 
     def __init__(self, X: Any, rows: Sequence[Rows]) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0

@@ -37,6 +37,15 @@ def as_matrix(X: Any) -> Array:
     return X
 
 
+def holds_categories(X: Any) -> bool:
+    """Whether X is a pandas frame of categories, and of numbers or bools of NumPy beside them."""
+    frame = type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns")
+    dtypes = list(X.dtypes) if frame else []
+    others = [dtype for dtype in dtypes if str(dtype) != "category"]
+    numbers = all(isinstance(dtype, np.dtype) and dtype.str[1:] in NUMBERS | {"b1"} for dtype in others)
+    return len(others) < len(dtypes) and numbers and 0 not in X.shape
+
+
 def has_dtype(X: Any, dtypes: frozenset[str]) -> bool:
     """Whether the dtype of an array is one of `dtypes`, in the byte order of this machine."""
     try:

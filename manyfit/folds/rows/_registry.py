@@ -88,8 +88,14 @@ def wrap_rows(X: Any) -> RowSource:
     return DeviceRows(X) if is_xp_array(X) else cast(RowSource, X)
 
 
+def _require_numbers(X: RowSource) -> RowSource:
+    if X.dtype == object:
+        raise Unsupported("X has columns that are no numbers")
+    return X
+
+
 register_row_source(lambda X: True, lambda X: NumPyRows(as_matrix(X)))
 register_row_source(is_xp_array, lambda X: DeviceRows(as_matrix(X)))
 register_row_source(lambda X: hasattr(X, "tocsr"), lambda X: CsrRows(as_csr(X)))
 _BUILT_IN = len(_registered)
-register_row_source(is_row_source, lambda X: X)
+register_row_source(is_row_source, _require_numbers)

@@ -179,8 +179,9 @@ def booster_of(estimator: Any) -> Booster | None:
     # An estimator's library is imported already.
     xgboost, lightgbm = sys.modules.get("xgboost"), sys.modules.get("lightgbm")
     if xgboost is not None and isinstance(estimator, xgboost.XGBModel):
-        forests = xgboost.XGBRFClassifier, xgboost.XGBRFRegressor
-        return None if isinstance(estimator, forests) else _XGBOOST
+        # XGBoost is about to remove its forests.
+        forests = (getattr(xgboost, name, ()) for name in ("XGBRFClassifier", "XGBRFRegressor"))
+        return None if isinstance(estimator, tuple(forests)) else _XGBOOST
     if lightgbm is not None and isinstance(estimator, lightgbm.LGBMModel):
         return _LIGHTGBM
     return None

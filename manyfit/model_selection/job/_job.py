@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dask.utils import parse_bytes
-
 from manyfit._compat import routing_enabled
 from manyfit._config import get_config
+from manyfit._config.sizes import parse_size
 from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -102,7 +101,7 @@ def memory_limit_in_bytes(limit: int | str | None) -> int:
     if limit is None:
         return DEFAULT_MEMORY_LIMIT
     try:
-        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_bytes(_text(limit)))
+        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_size(_text(limit)))
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
     if size <= 0:

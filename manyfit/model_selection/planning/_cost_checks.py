@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dask.utils import format_bytes
 from sklearn.base import is_classifier
 
+from manyfit._config.sizes import format_size
 from manyfit.estimators import Cost, Family, Shape
 from manyfit.folds import Unsupported, distinct_labels
 from manyfit.model_selection.job._job import Job
@@ -43,4 +43,4 @@ def require_cheaper(
 def require_memory(needed: int, limit: int, what: str = "moments") -> None:
     """Raise `Unsupported` if something needs more than `limit` bytes."""
     if needed > limit:
-        raise Unsupported(f"{what} would need {format_bytes(needed)}, more than memory_limit")
+        raise Unsupported(f"{what} would need {format_size(needed)}, more than memory_limit")

@@ -1,13 +1,13 @@
 """The plan of a search: the groups of settings that share work, and why, before anything is fitted."""
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from html import escape
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from manyfit.estimators import Family
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
+from manyfit.model_selection.results._plan_view import as_html, as_text, count_of, foresee_sharing
 
 
 class GroupStrategy:
@@ -149,62 +149,6 @@ class Group:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """Groups of the same estimators, counted together."""
-
-    estimator: str
-    groups: int
-    settings: int
-    requested: int
-    planned: str
-    transformers: str
-    nested: str
-    once: str
-    decided_by: str
-    by_sklearnex: int
-
-    @classmethod
-    def from_groups(cls, estimator: str, groups: Sequence[Group], at_least: bool) -> "_Row":
-        fits, undecided = sum(g.fits_planned for g in groups), sum(g.fits_undecided for g in groups)
-        transformers = sum(g.transformer_fits for g in groups)
-        once: tuple[str, ...] = max((g.once for g in groups), key=len)
-        return cls(
-            estimator, len(groups), sum(len(g.candidates) for g in groups),
-            sum(g.fits_requested for g in groups), _range(fits, undecided),
-            f"at least {transformers}" if at_least and transformers else str(transformers),
-            " and ".join(dict.fromkeys(text for g in groups for text in g.nested)),
-            " > ".join(once),
-            next((g.decided_by for g in groups if g.decided_by), ""),
-            sum(len(g.by_sklearnex) for g in groups),
-        )  # fmt: skip
-
-    def line(self) -> str:
-        groups = f" in {self.groups} groups" if self.groups > 1 else ""
-        text = f"{self.estimator}: {_count(self.settings, 'setting')}{groups}, "
-        text += f"{_count(self.requested, 'fit')} asked for, {self.planned} to be made"
-        if self.transformers != "0":
-            text += f", {self.transformers} {'fit' if self.transformers == '1' else 'fits'} of transformers"
-        if self.nested:
-            text += f"; a fit of {self.nested}"
-        if self.once:
-            text += f"; {self.once} on all rows at once"
-        if self.decided_by:
-            verb = "are" if self.decided_by.startswith("the rows") else "is"
-            text += f"; decided when {self.decided_by} {verb} seen"
-        if self.by_sklearnex:
-            text += f"; {_count(self.by_sklearnex, 'setting')} fitted one by one by scikit-learn-intelex"
-        return text
-
-
-def _range(n: int, undecided: int) -> str:
-    return f"{n} to {n + undecided}" if undecided else str(n)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-@dataclass(frozen=True)
 class Plan:
     """The work that a search will do. It prints as a tree, in a notebook as a table.
 
@@ -293,82 +237,18 @@ class Plan:
         """The places where the estimators of all groups work, each once; empty for data on the host."""
         return tuple(dict.fromkeys(place for group in self.groups for place in group.places))
 
-    def _place_lines(self) -> list[str]:
-        """The places of work as text, and those of the refit if they are others."""
-        known = set(self.places)
-        refit = [f"in the refit, {place}" for place in self.refit_places if place not in known]
-        return [*map(str, self.places), *refit]
-
-    def _by_kind(self) -> list[tuple[str, list[_Row]]]:
-        """The lines of the plan below their headings: the strategy and, if not all is shared, the reason."""
-        rows = []
-        together: dict[tuple[str, str], list[Group]] = {}
-        for group in self.groups:
-            together.setdefault((group.strategy.heading(group), group.reason), []).append(group)
-        for (title, reason), alike in together.items():
-            names = dict.fromkeys(group.estimator for group in alike)
-            several = self.n_workers > 1
-            lines = [
-                _Row.from_groups(name, [g for g in alike if g.estimator == name], several) for name in names
-            ]
-            if self.from_predictions and alike[0].strategy.shares_fits:
-                title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
-            rows.append((f"{title}: {reason}" if reason else title, lines))
-        return rows
-
-    def _heading(self) -> str:
-        return (
-            f"{_count(self.n_candidates, 'setting')} x {_count(self.n_splits, 'split')} = "
-            f"{_count(self.fits_requested, 'fit')} asked for, "
-            f"{_range(self.fits_planned, self.fits_undecided)} to be made; "
-            f"passes over X for moments: {self.passes:g}"
-        )
+    @property
+    def verdict(self) -> str:
+        """How many of the fits shared work will answer, in a sentence."""
+        return foresee_sharing(self)
 
     def __str__(self) -> str:
-        lines = [f"Plan: {self._heading()}"]
-        kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
-        kinds += [(line, []) for line in (*self.reading, *self.rounds)]
-        if self.advice:
-            kinds.append((_ADVICE, list(self.advice)))
-        if places := self._place_lines():
-            kinds.append((_PLACES, places))
-        kinds += [(warning, []) for warning in self.warnings]
-        for j, (title, below) in enumerate(kinds):
-            last = j == len(kinds) - 1
-            lines.append(f"{'└' if last else '├'}─ {title}")
-            most = len(below) if title in (_ADVICE, _PLACES) else _MOST_LINES
-            lines += _children(below, "   " if last else "│  ", most)
-        return "\n".join(lines)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in (title, *astuple(row))) + "</tr>"
-            for title, lines in self._by_kind()
-            for row in lines
-        )
-        names = (
-            "how",
-            "estimator",
-            "groups",
-            "settings",
-            "fits asked for",
-            "fits to be made",
-            "transformer fits",
-            "a fit of",
-            "on all rows at once",
-            "decided when this is seen",
-            "settings by scikit-learn-intelex",
-        )
-        head = "".join(f"<th>{name}</th>" for name in names)
-        places = "".join(f"<li>{escape(line)}</li>" for line in self._place_lines())
-        places = f"<p>{_PLACES.capitalize()}:</p><ul>{places}</ul>" if places else ""
-        advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
-        advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
-        warned = "".join(f"<p>{escape(line)}</p>" for line in (*self.reading, *self.rounds, *self.warnings))
-        table = f"<table><tr>{head}</tr>{rows}</table>"
-        return f"<p>Plan: {escape(self._heading())}</p>{table}{advice}{places}{warned}"
+        return as_html(self)
 
 
 def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
@@ -377,19 +257,6 @@ def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
         return ()
     line = (
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
-        f"{_count(len(rows.borders) - 1, 'part')}, one after the other, in this process"
+        f"{count_of(rows.n_reads, 'part')}, one after the other, in this process"
     )
     return (line, rows.recomputed) if rows.recomputed else (line,)
-
-
-_ADVICE = "what random numbers cost"
-_PLACES = "where each estimator works"
-# More groups than this of one kind are counted, not listed.
-_MOST_LINES = 12
-
-
-def _children(lines: Sequence[str], indent: str, most: int) -> list[str]:
-    shown = list(lines[:most])
-    if len(lines) > most:
-        shown.append(f"... and {len(lines) - most} more groups")
-    return [f"{indent}{'└' if j == len(shown) - 1 else '├'}─ {line}" for j, line in enumerate(shown)]

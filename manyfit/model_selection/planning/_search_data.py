@@ -13,6 +13,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.estimators import Shape
 from manyfit.families import TargetFunction
 from manyfit.folds import (
+    ChunkEncoding,
     ChunkRows,
     Encoding,
     FoldedMatrix,
@@ -52,6 +53,7 @@ class SearchData:
         self._encodings = set[Encoding]()  # that are read
         self._raw_weights: tuple[Any, Any] | None = None
         self._n_classes: int | None = None
+        self.bytes_before = self.bytes_read  # and planning reads some
 
     def require_weights(self, candidate: int, path: str, scoring: SharedScoring) -> None:
         """Take the weights of fits and scores; raise `Unsupported` if those of another group differ."""
@@ -99,6 +101,8 @@ class SearchData:
     def _rows_of_X(self, encoding: Encoding | None) -> RowSource:
         if encoding is None:
             return self.rows
+        if isinstance(encoding, ChunkEncoding):
+            return encoding
         # The numbers and codes of all encodings so far, each with a copy in the order of the atoms.
         entries = sum(one.entries_a_row for one in self._encodings | {encoding})
         require_memory(2 * 8 * encoding.shape[0] * entries, self.job.options.memory_limit // 2)
@@ -113,8 +117,8 @@ class SearchData:
     @property
     def chunks(self) -> ChunkRows | None:
         """The rows of an X that is read in chunks; None for any other X."""
-        if not may_be_in_chunks(self.job.X):
-            return None
+        if isinstance(self.job.X, ChunkRows) or not may_be_in_chunks(self.job.X):
+            return self.job.X if isinstance(self.job.X, ChunkRows) else None
         try:
             return self.rows if isinstance(self.rows, ChunkRows) else None
         except Unsupported:

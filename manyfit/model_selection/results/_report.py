@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import Crossings, Transfers
+from manyfit.model_selection.results._report_view import as_html, as_text, describe_sharing
 
 _COUNTS = (
     "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
@@ -264,72 +265,39 @@ class Report:
         differences = [row["difference"] for row in self.verification]
         return float(np.max(differences)) if differences else None  # NaN, if any is
 
-    def __str__(self) -> str:
-        rows: list[tuple[str, Any]] = [
-            ("fits asked for", self.fits_requested),
-            ("fits answered by shared work", self.fits_shared),
-            ("fits made one by one", self.fits_done - self.family_fits),
-            *_if_any("fits made by families", self.family_fits),
-            *_if_any("fits made by scikit-learn-intelex", self.engine_fits),
-            *_if_any("its settings compared with scikit-learn", self.engine_compared),
-            *_if_any("fits restored from the checkpoint", self.fits_restored),
-            ("fits of shared transformers", self.transformer_fits),
-            *_if_any("fits of transformers saved", self.transformer_fits_saved),
-            ("passes over X by shared work", f"{self.passes:.4g}"),
-            ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
-            ("synchronisations", self.synchronisations),
-            *((f"crossed: {label}", _describe_crossings(one)) for label, one in self.transfers.items()),
-            ("workers", self.workers),
-            *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in self.seconds.items()),
-            *_if_any("iterations of the refit, the mean over splits", self.refit_n_iter or 0),
-            *((f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()),
-            *_if_any("settings as good as the best within tol (as_good_as_best)", len(self.as_good_as_best)),
-            *_if_any("steps done again (memory_limit)", self.steps_repeated),
-            *_if_any("scores checked by scikit-learn", len(self.verification)),
-        ]
-        if self.engine_difference is not None:
-            rows.append(("largest difference between the two", f"{self.engine_difference:.1e}"))
-        if self.verification:
-            rows.append(("largest difference", f"{self.largest_difference:.1e}"))
-        width = max(len(name) for name, _ in rows)
-        table = [f"{name:<{width}}  {value}" for name, value in rows]
-        stopped = [] if self.stopped is None else [f"stopped {self.stopped}"]
-        return "\n".join([*table, *self._decided(), *stopped, *self.advice])
+    @property
+    def verdict(self) -> str:
+        """How many of the fits were answered by shared work, in a sentence."""
+        return describe_sharing(self)
 
-    def _decided(self) -> list[str]:
-        """Say how undecided fits of the plan were decided, a line for each chain of estimators."""
-        asked, left = Counter[str](), dict[str, Counter[str]]()
-        for group in self.groups:
-            if group.get("fits_undecided"):
-                name = group["estimator"]
-                asked[name] += group["fits_requested"]
-                left.setdefault(name, Counter()).update(group["left_to_sklearn"])
-        lines = []
-        for name, n in asked.items():
-            shared = n - sum(left[name].values())
-            why = "; ".join(f"{why} ({fits})" for why, fits in left[name].items())
-            lines.append(
-                f"decided for {name}: {shared} of {n} fits shared{f'; not shared: {why}' if why else ''}"
-            )
-        return lines
+    def __str__(self) -> str:
+        return as_text(self)
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
-def _if_any(name: str, count: int) -> list[tuple[str, int]]:
-    """The row of a count, unless it is 0."""
-    return [(name, count)] if count else []
+    def to_frame(self) -> Any:
+        """The groups of the search as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each group, in the order of `groups`, with its entries as columns: how its settings
+            were answered (``kind``), by which estimator, of how many fits, and why no more was shared.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.groups)
 
 
 def _join_transfers(one: Mapping[str, Crossings], other: Mapping[str, Crossings]) -> dict[str, Crossings]:
     """The crossings of two counts by label."""
     labels = dict.fromkeys((*one, *other))
     return {label: one.get(label, Crossings()).plus(other.get(label, Crossings())) for label in labels}
-
-
-def _describe_crossings(one: Crossings) -> str:
-    """How often and how much crossed for one reason, in words."""
-    ways = (("device", one.to_device, one.bytes_to_device), ("host", one.to_host, one.bytes_to_host))
-    return "; ".join(
-        f"{n} array{'s' * (n != 1)} to the {where}, {size} bytes" for where, n, size in ways if n
-    )

@@ -46,7 +46,6 @@ def run(
     """
     plan = prepared.plan
     on_host = not (_on_cluster(job) or is_xp_array(job.X))
-    read = prepared.data.bytes_read
     rowwise = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, rowwise=rowwise)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
@@ -71,7 +70,8 @@ def run(
     before = finished.restored - finished.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]
     report.cross(crossed)
-    report.bytes_read = prepared.data.bytes_read - read
+    report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
+    prepared.data.bytes_before = prepared.data.bytes_read
     out, n_done = complete(job, results)
     if budget is not None and len(results) < len(out):
         report.stopped = (

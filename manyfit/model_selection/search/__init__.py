@@ -1,1 +1,6 @@
 """The search classes."""
+
+from manyfit.model_selection.job._job import Sharing
+from manyfit.model_selection.search._base import SharedSearch
+
+__all__ = ["SharedSearch", "Sharing"]

@@ -26,7 +26,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, own_row_source
+from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets, own_row_source
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import (
     EarlyStopping,
@@ -41,8 +41,8 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.search._advice import advise
-from manyfit.model_selection.search._chunks import load_file, refuse_refit_in_chunks, rows_in_chunks
+from manyfit.model_selection.results.displays._advice import advise
+from manyfit.model_selection.search._chunks import refuse_refit_in_chunks, search_input, weights_as_params
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -50,6 +50,7 @@ from manyfit.model_selection.search._hooks import (
     check_input,
     list_candidates,
 )
+from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -59,6 +60,7 @@ from manyfit.model_selection.search._setup import (
     fingerprint,
     refuse_fits_by_sklearn,
     search_key,
+    weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
@@ -193,7 +195,7 @@ class SharedSearch:
         refuse_fits_by_sklearn(setup.X, self.refit, self.verify)
         if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
             frozen = None
-        metadata = _weights_of(setup.params)
+        metadata = weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
@@ -210,8 +212,9 @@ class SharedSearch:
             if self.refit:
                 context = root.subcontext(task_name="refit-with-best-params")
                 self._refit_audited(setup, evaluation, context, metadata)
-        except BaseException:  # Ctrl-C too
+        except BaseException as error:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
+            suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
         if hasattr(self, "best_index_"):
             self._note_choice(setup, evaluation)
@@ -241,11 +244,18 @@ class SharedSearch:
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         source = own_row_source(X)
-        source = rows_in_chunks(X, self.memory_limit) if source is None else source
-        X = X if source is None else IndexedRows(source)
-        given = map(load_file, (X, y, *params.values()))
-        X, y, *values = compute_dask_inputs(tuple(given), type(self).__name__)
+        if source is None:
+            given = search_input(X, y, self.memory_limit)
+            X, y, source = given.X, given.y, given.rows
+            if given.sample_weight is not None:
+                params = weights_as_params(self.estimator, given.sample_weight, params)
+        lazy = None if source is not None else X, y, *map(load_targets, params.values())
+        X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
         params = dict(zip(params, values, strict=True))
+        if source is not None:
+            if isinstance(source, ChunkRows):
+                expect_rows(source, y)
+            X = IndexedRows(source)
         (X, y), copy_to_host = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
@@ -318,7 +328,7 @@ class SharedSearch:
         """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
         results, metric = evaluation.formatted, self.refit if self.multimetric_ else "score"
         by_mean = metric if isinstance(metric, str) and not callable(self.refit) else None
-        self.report_.advice += advise(self, results, by_mean)
+        self.report_.advice += advise(self, results, by_mean, setup.X)
         if isinstance(metric, str):
             scores = results[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
@@ -386,8 +396,3 @@ class SharedSearch:
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other
-
-
-def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    weights = params.get("sample_weight")
-    return None if weights is None else {"sample_weight": weights}

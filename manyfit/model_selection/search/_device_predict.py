@@ -11,17 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
+from manyfit.folds import load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
-from manyfit.model_selection.search._chunks import load_file, rows_in_chunks
-
-
-def _in_chunks_or_loaded(one: Any, search: Any) -> Any:
-    """An argument that is larger than the memory limit as rows that are read in chunks."""
-    rows = rows_in_chunks(one, search.memory_limit)
-    return load_file(one) if rows is None else rows
-
+from manyfit.model_selection.search._chunks import search_input
 
 Search = TypeVar("Search", bound=type)
 
@@ -52,9 +46,7 @@ def accept_device_data(search: Search) -> Search:
 def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = [_in_chunks_or_loaded(one, self) for one in (*args, *kwargs.values())]
-        given = compute_dask_inputs(given, type(self).__name__)
-        args, kwargs = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
+        args, kwargs = _loaded(self, inner.__name__, args, kwargs)
         on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
         best = getattr(self, "best_estimator_", None)
         if best is None or not (on_device or predicts_device_labels(best)):
@@ -72,6 +64,23 @@ def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
         return inner(self, *args, **kwargs)
 
     return method
+
+
+def _loaded(
+    search: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a method in memory, but for an X that is larger than the memory limit."""
+    given = {**dict(zip(("X", "y"), args, strict=False)), **kwargs}
+    if len(args) > 2 or "X" not in given:  # wrong arguments: Python's error says so
+        return args, kwargs
+    names = getattr(getattr(search, "best_estimator_", None), "feature_names_in_", None)
+    found = search_input(given["X"], given.get("y"), search.memory_limit, names)
+    given["X"] = found.X if found.rows is None else found.rows
+    if "y" in given or (name == "score" and found.y is not None):
+        given["y"] = found.y
+    values = compute_dask_inputs([load_targets(one) for one in given.values()], type(search).__name__)
+    given = dict(zip(given, values, strict=True))
+    return tuple(given.pop(key) for key in ("X", "y")[: len(args)]), given
 
 
 def _score_on_device(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, **params: Any) -> Any:

@@ -115,3 +115,9 @@ def _digest(thing: Any) -> str | None:
         return ProcessDigester()(thing)
     except Exception:  # it cannot be pickled, or a user's method fails
         return None
+
+
+def weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The sample weights among the parameters of `fit`, as callbacks take them."""
+    weights = params.get("sample_weight")
+    return None if weights is None else {"sample_weight": weights}

@@ -1,5 +1,6 @@
 """The rows of a fold that a family reads, behind the steps of a pipeline."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import is_classifier
@@ -15,6 +16,7 @@ from manyfit.folds import (
     as_matrix_or_csr,
     as_targets,
     as_weights,
+    holds_categories,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job
@@ -39,9 +41,10 @@ def rows_of_fold(group: Group, model: Any, fold: SharedFold, job: Job, scoring: 
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if job.options.return_train_score else X_fitted
         X_train = X_fitted
-    read = as_matrix_or_csr if _reads_sparse(family) else as_matrix
+    read = _reader(family, X_train)
     train, test = read(X_train), read(X_test)
-    names = tuple(X_train.columns) if hasattr(X_train, "columns") else None
+    named = hasattr(X_train, "columns") and train is not X_train
+    names = tuple(X_train.columns) if named else None
     if is_xp_array(train):
         require_device_reader(family, type(group.prototype))
     score = train if X_score is X_train else read(X_score)
@@ -78,6 +81,10 @@ def require_weights(group: Group, scoring: SharedScoring, job: Job) -> None:
         raise Unsupported("scikit-learn rounds sums and products of weights of float32")
 
 
-def _reads_sparse(family: Family) -> bool:
+def _reader(family: Family, X: Any) -> Callable[[Any], Any]:
+    """How the rows of a fold are read for a family."""
     reads = family.reads
-    return isinstance(reads, Iterations) or (isinstance(reads, FoldRows) and reads.sparse)
+    if isinstance(reads, FoldRows) and reads.categories and holds_categories(X):
+        return lambda frame: frame
+    sparse = isinstance(reads, Iterations) or (isinstance(reads, FoldRows) and reads.sparse)
+    return as_matrix_or_csr if sparse else as_matrix

@@ -13,7 +13,7 @@ from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host
 from manyfit.estimators import Answers
 from manyfit.families import Responses
-from manyfit.folds import Fold, FoldedData, Unsupported, wrap_rows
+from manyfit.folds import Fold, FoldedData, Unsupported, holds_categories, wrap_rows
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
@@ -270,7 +270,9 @@ class _SubsetScores:
 def has_device_rows(folded: FoldedData) -> bool:
     """Whether predictions for the rows of some data are arrays of another library than NumPy."""
     X = getattr(folded, "X", None)
-    return X is not None and is_xp_array(wrap_rows(X).take(slice(0, 0)))
+    if X is None or holds_categories(X):
+        return False
+    return is_xp_array(wrap_rows(X).take(slice(0, 0)))
 
 
 def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:

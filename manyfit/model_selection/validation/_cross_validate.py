@@ -8,60 +8,74 @@ from typing import Any
 from sklearn import model_selection
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel
-from sklearn.utils.parallel import delayed as sklearn_delayed
 
-from manyfit._compat import is_fit_and_score, num_samples, replace_globals
+from manyfit._compat import is_fit_and_score, num_samples, replace_globals, unwrap_delayed
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
-from manyfit.model_selection.job._job import Job, Options, Result
+from manyfit.model_selection.job._job import Job, Options, Result, Sharing, memory_limit_in_bytes
 from manyfit.model_selection.planning._pipeline_spec import value_key
+from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
+from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
 
-Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+Fit = tuple[Any, Any, Any, dict[str, Any]]
+"""Estimator, X, y and the other arguments of one of scikit-learn's fits."""
 
 
-def _delayed(function: Callable[..., Any]) -> Callable[..., Call]:
-    """joblib's ``delayed``, which keeps the function itself, so that the engine can recognize it."""
+class EngineParallel:
+    """In place of scikit-learn's ``Parallel`` in its functions: fits run on the engine."""
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Call:
-        return function, args, kwargs
-
-    return call
-
-
-class _EngineParallel:
-    """In place of scikit-learn's ``Parallel``: fits run on the engine."""
+    _sharing: Sharing = "auto"
+    _memory_limit: int | str | None = None
+    _client: Any = None
 
     def __init__(self, n_jobs: Any = None, verbose: int = 0, pre_dispatch: Any = "2*n_jobs") -> None:
         self._n_jobs, self._verbose, self._pre_dispatch = n_jobs, verbose, pre_dispatch
 
-    def __call__(self, calls: Iterable[Call]) -> list[Any]:
+    def __call__(self, calls: Iterable[Any]) -> list[Any]:
         drawn = list(calls)
-        if drawn and all(is_fit_and_score(function) for function, _, _ in drawn):
-            return self._run([(*args[:3], kwargs) for _, args, kwargs in drawn])
-        parallel = Parallel(n_jobs=self._n_jobs, verbose=self._verbose, pre_dispatch=self._pre_dispatch)
-        return list(parallel(sklearn_delayed(f)(*args, **kwargs) for f, args, kwargs in drawn))
+        if drawn and all(is_fit_and_score(unwrap_delayed(function)[0]) for function, _, _ in drawn):
+            return self._run(self._job([(*args[:3], kwargs) for _, args, kwargs in drawn]))
+        return self._pass_on(drawn)
 
-    def _run(self, fits: Sequence[tuple[Any, Any, Any, dict[str, Any]]]) -> list[Result]:
-        """Run fits of one estimator on one data set; results in the given order, split by split."""
+    def _pass_on(self, calls: Iterable[Any]) -> list[Any]:
+        """Run calls as scikit-learn does."""
+        parallel = Parallel(n_jobs=self._n_jobs, verbose=self._verbose, pre_dispatch=self._pre_dispatch)
+        return list(parallel(calls))
+
+    def _job(self, fits: Sequence[Fit]) -> Job:
+        """The job of fits of one estimator on one data set, which come split by split."""
         estimator, X, y, first = fits[0]
         settings = [kw["parameters"] or {} for *_, kw in fits]
         n_settings = _period([_values(params) for params in settings])
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
-        job = Job(
-            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
-            self._n_jobs, self._pre_dispatch, client=client_for(None), by_split=True,
+        return Job(
+            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)),
+            _options(first, self._memory_limit), self._n_jobs, self._pre_dispatch, self._sharing,
+            client=client_for(self._client), by_split=True,
         )  # fmt: skip
+
+    def _run(self, job: Job) -> list[Result]:
+        """Run a job; results in the order of its fits."""
         job = place_data(job)
-        results, _ = run(job, prepare(job))
-        return [results[c * len(splits) + i] for i in range(len(splits)) for c in range(n_settings)]
+        prepared = prepare(job)
+        self._begin(job.estimator, prepared.plan)
+        results, report = run(job, prepared)
+        self._end(job.estimator, report)
+        n_splits = job.splits.n_splits
+        return [results[c * n_splits + i] for i in range(n_splits) for c in range(len(job.candidates))]
+
+    def _begin(self, estimator: Any, plan: Plan) -> None:
+        """Take the plan of fits that are about to be made."""
+
+    def _end(self, estimator: Any, report: Report) -> None:
+        """Take the report of fits that are made."""
 
 
 def _period(keys: Sequence[Any]) -> int:
@@ -77,7 +91,7 @@ def _values(params: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((name, value_key(value)) for name, value in params.items())
 
 
-def _options(given: Mapping[str, Any]) -> Options:
+def _options(given: Mapping[str, Any], memory_limit: int | str | None) -> Options:
     return Options(
         scorer=given["scorer"],
         fit_params=given.get("fit_params") or {},
@@ -85,6 +99,7 @@ def _options(given: Mapping[str, Any]) -> Options:
         return_train_score=given.get("return_train_score", False),
         error_score=given["error_score"],
         verbose=int(given.get("verbose", 0)),
+        memory_limit=memory_limit_in_bytes(memory_limit),
         return_estimator=given.get("return_estimator", False),
     )
 
@@ -147,8 +162,7 @@ def _with_computed_inputs(function: Callable[..., Any]) -> Callable[..., Any]:
 _HERE = "manyfit.model_selection"
 _SCORING = {"check_scoring": _check_scoring}
 _NAMES = {
-    "Parallel": _EngineParallel,
-    "delayed": _delayed,
+    "Parallel": EngineParallel,
     "check_cv": check_device_cv,
     **_SCORING,
 }
@@ -172,9 +186,7 @@ cross_val_score = _documented(
     _SCORES,
 )
 cross_val_predict = _documented(
-    predict_on_any_device(
-        replace_globals(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
-    ),
+    predict_on_any_device(replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)),
     _PREDICTIONS,
 )
 validation_curve = _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)

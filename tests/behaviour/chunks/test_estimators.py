@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from manyfit.estimators import PCA, LinearRegression, MaxAbsScaler, MinMaxScaler, Ridge, StandardScaler
 from manyfit.estimators.chunks import methods
 from manyfit.folds import ChunkRows, as_chunk_rows
+from tests._covering import covering
 from tests.behaviour.chunks._files import Dataset, given_as, limit_for, memory_map
 
 rng = np.random.default_rng(0)
@@ -52,11 +53,16 @@ def _assert_same_attributes(fitted, expected, tol):
             assert found == value, name
 
 
-@pytest.mark.parametrize("kind", ["h5py", "zarr", "dask"])
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weights", [None, WEIGHTS, 2.0], ids=["plain", "weights", "number"])
+@pytest.mark.parametrize(
+    ("kind", "target", "name", "intercept", "weights"),
+    covering(
+        ["h5py", "zarr", "dask"],
+        TARGETS,
+        MODELS,
+        [True, False],
+        {"plain": None, "weights": WEIGHTS, "number": 2.0}.items(),
+    ),
+)
 def test_least_squares(kind, target, name, intercept, weights, tmp_path):
     (cls, params), y = MODELS[name], TARGETS[target]
     given = given_as(kind, X, 50, tmp_path)

@@ -32,6 +32,7 @@ from sklearn.utils.fixes import parse_version
 
 from manyfit.families.smooth import _cost
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering, spread
 from tests._same_results import both
 
 N = 240
@@ -135,12 +136,12 @@ SERVED = {
 }
 
 
-@pytest.mark.parametrize("transformer", SERVED.values(), ids=SERVED)
+@pytest.mark.parametrize("transformer", spread(SERVED.items(), 11))
 def test_columns_are_encoded_once_for_all_folds(transformer):
     assert_served(make_pipeline(transformer, Ridge()))
 
 
-@pytest.mark.parametrize("model", [Ridge(), Ridge(tol=1e-8), Ridge(max_iter=3)])
+@pytest.mark.parametrize("model", spread([Ridge(), Ridge(tol=1e-8), Ridge(max_iter=3)], 2))
 def test_ridge_on_sparse_rows_stops_where_scikit_learn_stops(model):
     words = OneHotEncoder(handle_unknown="ignore")
     weights = np.random.default_rng(0).uniform(0.0, 2.0, N)
@@ -150,8 +151,10 @@ def test_ridge_on_sparse_rows_stops_where_scikit_learn_stops(model):
     assert search.report_.fits_done == 0
 
 
-@pytest.mark.parametrize(("threshold", "is_served"), [(0.05, True), (0.2, False), (0.9, True)])
-@pytest.mark.parametrize("union", [False, True])
+@pytest.mark.parametrize(
+    ("threshold", "is_served", "union"),
+    covering([(0.05, True), (0.2, False), (0.9, True)], [False, True], strength=1),
+)
 def test_zeros_that_a_join_drops_may_decide_whether_rows_are_sparse(threshold, is_served, union):
     zeros = np.random.default_rng(0).random((N, 2)) < 0.9
     X = FRAME[["city"]].assign(**dict(zip("ab", np.where(zeros, 0.0, zeros.cumsum(axis=0)).T, strict=True)))
@@ -229,7 +232,7 @@ CONVERSIONS = {
 }
 
 
-@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
+@pytest.mark.parametrize("convert", spread(CONVERSIONS.items(), 2))
 def test_dtypes_of_frames(convert):
     assert_served(make_pipeline(columns(), Ridge()), X=convert(FRAME))
 
@@ -311,7 +314,7 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize(("transformer", "X", "n_left"), LEFT.values(), ids=LEFT)
+@pytest.mark.parametrize(("transformer", "X", "n_left"), spread(LEFT.items(), 6))
 @pytest.mark.filterwarnings("ignore")
 def test_folds_that_are_not_linear_are_fitted(transformer, X, n_left):
     sparse = getattr(transformer, "sparse_threshold", 0.3) == 1.0

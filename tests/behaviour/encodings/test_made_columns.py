@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
 )
 
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 N = 400
@@ -45,19 +46,21 @@ def compared(model, grid, X=X, y=Y, cv=4):
 
 
 @pytest.mark.parametrize(
-    "before",
-    [
-        (),
-        (StandardScaler(),),
-        (MinMaxScaler(),),
-        (MaxAbsScaler(),),
-        (RobustScaler(with_centering=False),),
-        (FunctionTransformer(np.tanh),),
-        (FunctionTransformer(np.tanh), StandardScaler(with_std=False)),
-    ],
-    ids=str,
+    ("before", "behind"),
+    covering(
+        [
+            [],
+            [StandardScaler()],
+            [MinMaxScaler()],
+            [MaxAbsScaler()],
+            [RobustScaler(with_centering=False)],
+            [FunctionTransformer(np.tanh)],
+            [FunctionTransformer(np.tanh), StandardScaler(with_std=False)],
+        ],
+        [[], [StandardScaler()], [StandardScaler(), PCA(3)]],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("behind", [(), (StandardScaler(),), (StandardScaler(), PCA(3))], ids=str)
 def test_products_behind_scalers(before, behind):
     model = make_pipeline(*before, PolynomialFeatures(), *behind, Ridge())
     report = compared(model, {"polynomialfeatures__degree": [1, 2, 3], **ALPHAS}, cv=3)
@@ -82,8 +85,10 @@ def test_each_option_of_products(options):
     assert report.fits_done == report.transformer_fits == 0
 
 
-@pytest.mark.parametrize("strategy", ["mean", "median", "constant"])
-@pytest.mark.parametrize("scaler", ["passthrough", StandardScaler()], ids=str)
+@pytest.mark.parametrize(
+    ("strategy", "scaler"),
+    covering(["mean", "median", "constant"], ["passthrough", StandardScaler()], strength=1),
+)
 def test_products_of_gaps_that_a_fold_fills(scaler, strategy):
     """A gap counts as what its own fold has learned, in a square and in products with gaps and numbers."""
     model = make_pipeline(
@@ -102,8 +107,9 @@ def test_columns_that_are_constant_in_a_fold():
     assert report.fits_shared >= 4  # squares of 0 and 2 are nearly dependent on them for a small alpha
 
 
-@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()], ids=str)
-@pytest.mark.parametrize("spread", [1e-6, 1e-4, 1e-2])
+@pytest.mark.parametrize(
+    ("scaler", "spread"), covering([StandardScaler(), MinMaxScaler()], [1e-6, 1e-4, 1e-2], strength=1)
+)
 def test_a_column_that_varies_little_in_a_fold(scaler, spread):
     """Its scaled square is a small difference of large terms, which the fold leaves to scikit-learn."""
     late = X.copy()
@@ -128,18 +134,20 @@ def test_squares_that_overflow():
 
 
 @pytest.mark.parametrize(
-    "step",
-    [
-        Normalizer(),
-        Normalizer("l1"),
-        Normalizer("max"),
-        SplineTransformer(knots=KNOTS),
-        SplineTransformer(degree=2, knots=KNOTS, extrapolation="linear", include_bias=False),
-        SplineTransformer(knots=KNOTS, extrapolation="periodic"),
-    ],
-    ids=str,
+    ("step", "behind"),
+    covering(
+        [
+            Normalizer(),
+            Normalizer("l1"),
+            Normalizer("max"),
+            SplineTransformer(knots=KNOTS),
+            SplineTransformer(degree=2, knots=KNOTS, extrapolation="linear", include_bias=False),
+            SplineTransformer(knots=KNOTS, extrapolation="periodic"),
+        ],
+        [[], [StandardScaler()]],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("behind", [(), (StandardScaler(),)], ids=str)
 def test_rows_by_themselves(step, behind):
     report = compared(make_pipeline(step, *behind, Ridge()), ALPHAS)
     assert report.fits_done == report.transformer_fits == 0

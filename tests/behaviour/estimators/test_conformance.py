@@ -44,7 +44,7 @@ NOT_HERE = {
     "TfidfVectorizer",
     "UMAP",
 }
-EVERY = 3
+EVERY = 6
 QUICKER = {"TSNE": {"max_iter": 250}}
 
 

@@ -24,6 +24,7 @@ from manyfit.estimators._factory import WRAPPED_METHODS
 from manyfit.estimators._method_call import RECORD
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
+from tests._covering import spread
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, OF_TEXTS, X, made, results, sample
 
 HERE = [*NAMES, *sorted(OF_TEXTS)]
@@ -79,7 +80,7 @@ def test_every_public_method_is_bridged_or_takes_no_data(name):
 
 @pytest.mark.invariant("Drop-in estimators are scikit-learn's on data of the host")
 @pytest.mark.filterwarnings("ignore")  # of both alike
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", spread(HERE, 20))
 def test_host_data_take_scikit_learns_own_way(name):
     given, y = sample(name)
     ours, twin = made(name), made(name, twin=True)
@@ -143,6 +144,7 @@ def test_metadata_requests():
     same(search.best_estimator_.coef_, twin.coef_)
 
 
+@pytest.mark.slow
 def test_a_class_is_made_when_it_is_asked_for():
     """Importing the room imports none of scikit-learn that it did not need before."""
     script = (

@@ -28,6 +28,7 @@ from manyfit.estimators._method_call import RECORD
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.behaviour.estimators.test_drop_ins import PLAIN
 from tests.behaviour.metrics._crossings import there
 from tests.device.estimators import _fake_cuml as fake
@@ -324,14 +325,17 @@ def test_steps_inside_of_ours_are_shared_as_inside_of_scikit_learns():
 
 
 @quiet
-@pytest.mark.parametrize("labels", ["there", "here"])
 @pytest.mark.parametrize(
-    ("name", "grid", "scoring"),
-    [
-        ("VotingClassifier", {"weights": [[1, 2], [2, 1]]}, "roc_auc_ovr"),
-        ("StackingClassifier", {"passthrough": [True, False]}, "accuracy"),
-        ("TransformedTargetRegressor", {"regressor__alpha": [0.1, 100.0]}, None),
-    ],
+    ("labels", "name", "grid", "scoring"),
+    covering(
+        ["there", "here"],
+        [
+            ("VotingClassifier", {"weights": [[1, 2], [2, 1]]}, "roc_auc_ovr"),
+            ("StackingClassifier", {"passthrough": [True, False]}, "accuracy"),
+            ("TransformedTargetRegressor", {"regressor__alpha": [0.1, 100.0]}, None),
+        ],
+        strength=1,
+    ),
 )
 def test_searches_over_holders(name, grid, scoring, labels):
     model, y = made(name)

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.model_selection import GridSearchCV, cross_validate
+from tests._covering import covering, spread
 
 rng = np.random.default_rng(0)
 X = rng.integers(0, 5, size=(120, 4)).astype(float)
@@ -41,17 +42,16 @@ def assert_scores_of_sklearn(search, rows, y):
             np.testing.assert_allclose(search.cv_results_[name], scores, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize(("model", "where", "n_jobs"), [
-    *((model, where, None) for model in range(len(MODELS)) for where in WHERE), (0, "array", -1),
-])  # fmt: skip
-def test_rows_of_all_kinds(model, where, n_jobs):
-    model, grid, y = MODELS[model]
+@pytest.mark.parametrize(
+    ("model", "grid", "y", "where", "n_jobs"), covering(MODELS, WHERE, [None, 2], strength=1)
+)
+def test_rows_of_all_kinds(model, grid, y, where, n_jobs):
     search = GridSearchCV(model, grid, n_jobs=n_jobs, cv=3, return_train_score=True).fit(WHERE[where], y)
     assert search.report_.fits_shared > 0
     assert_scores_of_sklearn(search, WHERE[where], y)
 
 
-@pytest.mark.parametrize(("model", "grid", "y"), MODELS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("model", "grid", "y"), spread(MODELS, 1))
 def test_behind_steps_and_in_an_outer_search(model, grid, y):
     name = type(model).__name__.lower()
     inner = {f"{name}__{key}": values for key, values in grid.items()}

@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeature
 
 from manyfit.model_selection import GridSearchCV, cross_val_score
 from manyfit.model_selection.sharing import _fold_cache as _lend
+from tests._covering import covering, spread
 from tests._same_results import X, Y, assert_same_results, both
 from tests._search_fixtures import RANDOM_LASSO
 
@@ -29,21 +30,19 @@ GRIDS = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "grid"), GRIDS)
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [
-        (FRAME, pd.Series(Y)),
-        (FRAME, pd.Series(Y, index=np.arange(len(Y))[::-1])),
-        (pl.DataFrame(X, schema=NAMES), pl.Series(Y)),
-        (FRAME.astype("float32"), Y.astype("float32")),
-        (FRAME.assign(f=np.arange(len(Y)) % 3), Y),
-        (X.tolist(), Y.tolist()),
-        (np.asfortranarray(X), Y[:, None]),
-        (np.round(X * 10).astype(np.int32), Y),
-    ],
-    ids=["pandas", "odd index", "polars", "float32", "mixed dtypes", "lists", "fortran", "integers"],
-)
+CONTAINERS = {
+    "pandas": (FRAME, pd.Series(Y)),
+    "odd index": (FRAME, pd.Series(Y, index=np.arange(len(Y))[::-1])),
+    "polars": (pl.DataFrame(X, schema=NAMES), pl.Series(Y)),
+    "float32": (FRAME.astype("float32"), Y.astype("float32")),
+    "mixed dtypes": (FRAME.assign(f=np.arange(len(Y)) % 3), Y),
+    "lists": (X.tolist(), Y.tolist()),
+    "fortran": (np.asfortranarray(X), Y[:, None]),
+    "integers": (np.round(X * 10).astype(np.int32), Y),
+}
+
+
+@pytest.mark.parametrize(("estimator", "grid", "X", "y"), covering(GRIDS, CONTAINERS.values(), strength=1))
 def test_containers(estimator, grid, X, y):
     # float32: two ways of summing agree to its own digits.
     rtol = 1e-4 if hasattr(X, "dtypes") and "float32" in str(X.dtypes) else 1e-9
@@ -55,8 +54,9 @@ def test_containers(estimator, grid, X, y):
         np.testing.assert_array_equal(getattr(ours, "feature_names_in_", None), names)
 
 
-@pytest.mark.parametrize("output", ["pandas", "polars"])
-@pytest.mark.parametrize(("estimator", "grid"), GRIDS[1:])
+@pytest.mark.parametrize(
+    ("estimator", "grid", "output"), covering(GRIDS[1:], ["pandas", "polars"], strength=1)
+)
 def test_set_output(estimator, grid, output):
     with config_context(transform_output=output):
         both(estimator, grid, FRAME, return_train_score=True)
@@ -71,7 +71,7 @@ def test_columns_by_name():
 
 
 @pytest.mark.parametrize(
-    "container", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_array]
+    "container", spread([scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_array], 1)
 )
 def test_sparse(container):
     sparse = container(np.where(np.abs(X) > 0.7, X, 0.0))

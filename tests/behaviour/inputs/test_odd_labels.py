@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit import model_selection as ours
+from tests._covering import spread
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 YES = X[:, 0] > 0
@@ -122,7 +123,7 @@ def in_turn(names, step):
 
 
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
-@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(ESTIMATORS, 2))
+@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(ESTIMATORS, 3))
 def test_searches(turn, kind, name):
     y, (estimator, grid) = TARGETS[kind], ESTIMATORS[name]
     # One way of each, in turn, so that each kind of target and each estimator meets several of them.
@@ -135,7 +136,7 @@ def test_searches(turn, kind, name):
     assert_same_outcome(scores, text)
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", spread(TARGETS, 8))
 def test_plans_and_checkpoints(kind, tmp_path):
     y, options = TARGETS[kind], {"cv": KFold(3), "error_score": 0.0, "refit": False}
     search = ours.GridSearchCV(
@@ -162,6 +163,6 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 2))
+@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 3))
 def test_functions(turn, kind, name):
     assert_same_outcome(lambda module: FUNCTIONS[name](module, TARGETS[kind]), name)

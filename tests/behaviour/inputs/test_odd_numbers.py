@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.estimators import Cost, Family, FoldRows, Predictions
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests._covering import spread
 from tests._same_results import X, Y
 from tests.behaviour.iterations._optimum import Optimum
 
@@ -110,12 +111,12 @@ def assert_same_scores(ours, theirs, value):
 
 
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
-@pytest.mark.parametrize("odd", [0, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("turn", spread(range(3), 1))
 @pytest.mark.parametrize("place", PLACES)
-def test_what_scikit_learn_makes_of_a_value(place, odd):
-    """Each place has half of the values, and the place behind it the other half."""
+def test_what_scikit_learn_makes_of_a_value(place, turn):
+    """Each place has a third of the values, and the place behind it the next one."""
     estimator, name, usual, y = PLACES[place]
-    for value in list(VALUES.values())[(list(PLACES).index(place) + odd) % 2 :: 2]:
+    for value in list(VALUES.values())[(list(PLACES).index(place) + turn) % 3 :: 3]:
         grid, options = {name: [value, usual]}, {"cv": 2, "refit": False}
         theirs = outcome(model_selection.GridSearchCV(clone(estimator), grid, **options), y)
         ours = outcome(GridSearchCV(clone(estimator), grid, **options), y)

@@ -81,8 +81,7 @@ def outcome(call):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
-@pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize(("name", "kind"), covering(SEARCHES, CONTAINERS, strength=1))
 def test_searches(kind, name):
     X, (estimator, grid, options) = CONTAINERS[kind], SEARCHES[name]
     one, other = (
@@ -171,9 +170,9 @@ def lowered_and_kept(texts):
 
 
 @pytest.mark.parametrize(
-    ("function", "fits"), [(lowered, 4), (tuple, 4), (np.array, 4), (lowered_and_kept, 7)]
+    ("function", "fits", "container"),
+    covering([(lowered, 4), (tuple, 4), (np.array, 4), (lowered_and_kept, 7)], [list, np.array], strength=1),
 )
-@pytest.mark.parametrize("container", [list, np.array])
 def test_steps_behind_one_that_returns_a_list_are_shared(function, fits, container):
     model = make_pipeline(FunctionTransformer(function), CountedVectorizer(), SVC())
     grid, X = {"svc__C": [0.1, 3.0]}, container(TEXTS)

@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.estimators import Cost, family_of
 from manyfit.folds import DensePasses, PassData, Splits
 from manyfit.model_selection import GridSearchCV, cross_validate
+from tests._covering import covering, spread
 from tests.behaviour.iterations._optimum import Optimum  # `test_sklearn_stops.py` has the default
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -63,8 +64,10 @@ LOGISTIC = {
 }
 
 
-@pytest.mark.parametrize("estimator", LOGISTIC.values(), ids=LOGISTIC)
-@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    covering(LOGISTIC.items(), {"two classes": Y, "three classes": THREE}.items(), strength=1),
+)
 def test_logistic_regression(estimator, y):
     search = both(estimator, C, y=y, scoring=LOSSES)
     assert search.plan(X, y).groups[0].kind == "shared iterations"
@@ -109,8 +112,10 @@ def always_shared(monkeypatch):
 
 @pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.usefixtures("always_shared")
-@pytest.mark.parametrize(("estimator", "y"), MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize(
+    ("estimator", "y", "weighted"),
+    covering(MACHINES.items(), {"": False, "weighted": True}.items(), strength=1),
+)
 def test_linear_svc(estimator, y, weighted):
     scoring = {
         "accuracy": "accuracy",
@@ -126,8 +131,7 @@ def mean_decision(y, decisions, sample_weight=None):
     return float(np.mean(decisions * np.arange(1, decisions.size + 1).reshape(decisions.shape)))
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+@pytest.mark.parametrize(("fit_intercept", "epsilon"), covering([True, False], [0.0, 0.5], strength=1))
 def test_linear_svr(epsilon, fit_intercept):
     loss = "squared_epsilon_insensitive"
     model = LinearSVR(loss=loss, epsilon=epsilon, fit_intercept=fit_intercept, **LIBLINEAR)
@@ -147,8 +151,7 @@ CHAINS = {
 
 
 @pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize(("fit_intercept", "steps"), covering([True, False], CHAINS.items(), strength=1))
 def test_behind_steps(steps, fit_intercept):
     model = LogisticRegression(fit_intercept=fit_intercept, **TIGHT)
     grid = {"logisticregression__C": [0.01, 1.0]}
@@ -183,8 +186,15 @@ def test_sample_weights(estimator, grid, y, scoring):
 
 @pytest.mark.parametrize(
     ("make", "y"),
-    [(sp.csr_matrix, Y), (sp.csr_array, Y), (sp.csc_array, Y), (sp.csr_array, THREE)],
-    ids=["csr_matrix", "csr_array", "csc_array", "csr_array-three classes"],
+    spread(
+        {
+            "csr_matrix": (sp.csr_matrix, Y),
+            "csr_array": (sp.csr_array, Y),
+            "csc_array": (sp.csc_array, Y),
+            "csr_array-three classes": (sp.csr_array, THREE),
+        }.items(),
+        2,
+    ),
 )
 def test_sparse(make, y):
     Z = make(np.where(np.abs(X) > 4.0, X, 0.0))
@@ -215,9 +225,9 @@ def mean_gradient(kind, X, y, coef, at_zero, penalty):
 
 
 @pytest.mark.invariant("The gradient of a converged answer is as small as tol asks")
-@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
-@pytest.mark.parametrize("kind", ["logistic", "poisson"])
-@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize(
+    ("tol", "kind", "offset"), covering([1e-2, 1e-4, 1e-8], ["logistic", "poisson"], [0.0, 1e3], strength=1)
+)
 def test_the_gradient_is_as_small_as_tol_asks(kind, tol, offset):
     estimator, y, name, values = {
         "logistic": (LogisticRegression(tol=tol), Y, "C", [1e-3, 1.0, 1e3]),
@@ -382,8 +392,14 @@ def test_a_small_memory_limit_gives_the_same_scores():
     )
 
 
-@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
-@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", ["roc_auc_ovr", "f1_macro"]], ids=str)
+@pytest.mark.parametrize(
+    ("y", "scoring"),
+    covering(
+        {"two classes": Y, "three classes": THREE}.items(),
+        ["accuracy", "neg_log_loss", ["roc_auc_ovr", "f1_macro"]],
+        strength=1,
+    ),
+)
 def test_settings_that_tol_leaves_as_good_as_the_best_are_named(y, scoring):
     """A rough tolerance leaves all scores open, a fine one tells them apart."""
     grid, refit = {"C": [0.5, 0.51, 0.52, 1e-4]}, scoring if isinstance(scoring, str) else scoring[0]
@@ -419,8 +435,14 @@ def test_nothing_of_the_test_rows_is_left_in_a_split():
 
 
 @pytest.mark.invariant("A split learns nothing from its test rows")
-@pytest.mark.parametrize("make", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
-@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(tol=1e-2)])
+@pytest.mark.parametrize(
+    ("make", "estimator"),
+    covering(
+        {"sparse": sp.csr_array, "dense": np.asarray}.items(),
+        [LogisticRegression(), LinearSVC(tol=1e-2)],
+        strength=1,
+    ),
+)
 def test_labels_that_nothing_tells_are_not_known(make, estimator):
     """More features than rows: training rows leave directions open in which test rows would tell theirs."""
     own = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.estimators import Cost, family_of
 from manyfit.families.smooth.solver import _coarse_to_fine
 from manyfit.model_selection import GridSearchCV
-from tests._covering import covering
+from tests._covering import covering, spread
 from tests.differential._subject import sharing_whatever_it_costs
 
 rng = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def same(ours, theirs):
     assert ours.best_score_ == theirs.best_score_
 
 
-@pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_iris])
+@pytest.mark.parametrize("load", spread([load_breast_cancer, load_wine, load_iris], 1))
 def test_scores_of_data_that_nobody_scaled_are_those_of_the_model_that_is_refitted(load):
     data, target = load(return_X_y=True)
     ours, warned, theirs, expected = both_searched(LogisticRegression(), C, data, target)

@@ -16,6 +16,7 @@ from sklearn.datasets import make_blobs
 from manyfit import metrics
 from manyfit.metrics.distances import _tiles as _pair_tiles
 from manyfit.metrics.distances._tiles import Measure
+from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import DEVICE, crossings, here, refusal, there
 
 rng = np.random.default_rng(0)
@@ -93,7 +94,7 @@ def test_one_setting(name, setting):
 
 
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", spread(NAMES, 6))
 def test_many_settings(name, max_bytes):
     x, labels = there(X), there(LABELS)
     with crossings() as crossed:
@@ -141,9 +142,11 @@ def test_float32(name, far):
     assert_same(ours, theirs(name, data.astype(np.float64), LABELS), FLOAT32)
 
 
-@pytest.mark.parametrize("name", SILHOUETTES)
 @pytest.mark.parametrize(
-    "metric", ["manhattan", "cosine", "chebyshev", "sqeuclidean", "seuclidean", "canberra"]
+    ("name", "metric"),
+    covering(
+        SILHOUETTES, ["manhattan", "cosine", "chebyshev", "sqeuclidean", "seuclidean", "canberra"], strength=1
+    ),
 )
 def test_metrics_of_silhouettes(name, metric):
     ours = metrics_many(name, there(X), there(LABELS), metric=metric, max_bytes=20_000)

@@ -11,6 +11,7 @@ import sklearn.metrics as sm
 
 from manyfit import metrics
 from manyfit.metrics.functions._threshold_counts import true_places
+from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import crossings, here, there
 from tests.units.metrics._alike import OWN_DTYPES, Raised, at_home, check
 
@@ -35,7 +36,7 @@ def weights_of(rng: Any, n: int) -> list[Any]:
 
 
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
-@pytest.mark.parametrize(("name", "options"), DROPPING, ids=IDS)
+@pytest.mark.parametrize(("name", "options"), spread(DROPPING, 4))
 def test_points(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(0), 0
     for n in (1, 2, 3, 60):
@@ -132,8 +133,7 @@ STRANGE = {
 
 
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
-@pytest.mark.parametrize("name", CURVES)
-@pytest.mark.parametrize("what", STRANGE)
+@pytest.mark.parametrize(("name", "what"), covering(CURVES, STRANGE, strength=1))
 def test_what_scikit_learn_refuses(name: str, what: str) -> None:
     y, scores, options = STRANGE[what]
     expected, crossed = check(name, y, scores, **options)

@@ -14,6 +14,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 
 from manyfit import metrics
 from manyfit.metrics import ScoredTargets, SharedScoring
+from tests._covering import covering
 from tests.device.test_metrics import OF_NUMBERS, OF_SETS, labels
 from tests.units.metrics._shared_scores import shared_and_own
 
@@ -94,9 +95,9 @@ def test_texts(name):
 
 
 @pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
-@pytest.mark.parametrize("name", OF_CLASSES)
 @pytest.mark.parametrize(
-    ("rows", "label"), [(slice(None), 0), (slice(5), 7)], ids=["not predicted", "no class"]
+    ("name", "rows", "label"),
+    covering(OF_CLASSES, {"not predicted": (slice(None), 0), "no class": (slice(5), 7)}.items(), strength=1),
 )
 def test_predictions_without_a_class_or_with_another_label(name, rows, label):
     y, responses, classes, _ = classified(3)
@@ -106,8 +107,10 @@ def test_predictions_without_a_class_or_with_another_label(name, rows, label):
 
 
 @pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
-@pytest.mark.parametrize("name", sorted(OF_NUMBERS))
-@pytest.mark.parametrize("way", ["plain", "weights", "float32", "negative", "constant"])
+@pytest.mark.parametrize(
+    ("name", "way"),
+    covering(sorted(OF_NUMBERS), ["plain", "weights", "float32", "negative", "constant"], strength=1),
+)
 def test_of_numbers(name, way):
     dtype = np.float32 if way == "float32" else np.float64
     y = (rng.gamma(2.0, size=N) + 0.1).astype(dtype)
@@ -191,8 +194,7 @@ def test_what_scikit_learn_refuses_or_warns_of(metric, options, make, names):
     assert np.isnan(ours).all() or names == [False, True] or metric == "roc_auc_score"
 
 
-@pytest.mark.parametrize("name", OF_CLASSES)
-@pytest.mark.parametrize("nobody", [0, 1])
+@pytest.mark.parametrize(("name", "nobody"), covering(OF_CLASSES, [0, 1], strength=1))
 def test_a_class_without_weight(name, nobody):
     y, responses, classes, _ = classified(2)
     weight = np.where(y == nobody, 0.0, 1.0)

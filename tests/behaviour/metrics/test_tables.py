@@ -11,6 +11,7 @@ import sklearn.metrics as sm
 
 from manyfit import metrics
 from manyfit.metrics.kernels.labels import _counts as _many_counts
+from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import crossings, here, there
 from tests.units.metrics._alike import OWN_DTYPES, Raised, at_home, check, outcome
 
@@ -70,7 +71,7 @@ def same_dtype(name: str, y: Any, p: Any) -> bool:
 
 
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
-@pytest.mark.parametrize(("name", "options"), OF_LABELS, ids=names(OF_LABELS))
+@pytest.mark.parametrize(("name", "options"), spread(OF_LABELS, 8))
 def test_labels(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(0), 0
     for n, K, low in ((40, 3, 0), (40, 2, -1), (30, 1, 4), (1, 2, 0), (2, 2, 0), (25, 20, 0)):
@@ -91,7 +92,7 @@ def asked_of(rng: Any, K: int, low: int) -> list[Any]:
 
 
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
-@pytest.mark.parametrize(("name", "options"), OF_INDICATORS, ids=names(OF_INDICATORS))
+@pytest.mark.parametrize(("name", "options"), spread(OF_INDICATORS, 6))
 def test_indicators(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(1), 0
     for n, L, on in ((40, 3, 1), (30, 4, 2), (1, 2, 1), (3, 2, 1)):
@@ -123,8 +124,7 @@ STRANGE = {
 FUNCTIONS = sorted({name for name, _ in OF_LABELS})
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("what", STRANGE)
+@pytest.mark.parametrize(("name", "what"), covering(FUNCTIONS, STRANGE, strength=1))
 def test_what_scikit_learn_refuses(name: str, what: str) -> None:
     expected, _ = check(name, *STRANGE[what])
     # Of nothing, 1.7 had tables.

@@ -22,9 +22,11 @@ from manyfit.model_selection import BaseSearchCV, GridSearchCV
 from manyfit.model_selection.running._engine import FITTED_BEFORE
 from manyfit.model_selection.search._audit import REFIT_STOPPED
 from manyfit.model_selection.strategies import _doubts
-from tests._covering import covering
+from tests._covering import covering, spread
 from tests.behaviour.iterations.test_sklearn_stops import same, searched
 from tests.differential._subject import sharing_whatever_it_costs
+
+pytestmark = pytest.mark.slow
 
 DATA, TARGET = (part[::2] for part in load_breast_cancer(return_X_y=True))
 GRID = {"C": [0.01, 1.0, 100.0]}
@@ -122,7 +124,7 @@ def test_a_resumed_search_makes_none_of_the_fits_of_the_audit_again(expected, tr
 
 
 @pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
-@pytest.mark.parametrize("after", [1, 4, 15])
+@pytest.mark.parametrize("after", spread([1, 4, 15], 2))
 def test_an_audit_that_is_interrupted_goes_on(after, expected, trust, fits, tmp_path):
     trust()
     with fits.interrupted(after):  # the first of which is the refit
@@ -320,6 +322,9 @@ SEARCHES = {
 }
 
 
+ON_WORKERS = ["several metrics", "errors are raised", "behind other steps"]
+
+
 @cache
 def theirs_of(kind):
     """scikit-learn's search of a kind, and how many ConvergenceWarnings it gave."""
@@ -328,7 +333,12 @@ def theirs_of(kind):
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(
+    "kind",
+    [  # workers meet the others
+        pytest.param(kind, marks=pytest.mark.thorough if kind in ON_WORKERS else ()) for kind in SEARCHES
+    ],
+)
 def test_scores_are_scikit_learns(kind, trust, tmp_path):
     trust()
     estimator, grid, params = SEARCHES[kind]
@@ -420,7 +430,7 @@ def inside():
 
 @pytest.mark.parametrize(
     ("kind", "refused"),
-    covering(["several metrics", "errors are raised", "behind other steps"], [(), (2,)], strength=1),
+    covering(ON_WORKERS, [[], [2]], strength=1),
 )
 def test_workers_make_the_fits_of_the_audit(kind, refused, inside, trust, fits, tmp_path):
     trust(refused)

@@ -186,7 +186,7 @@ def test_the_backends_of_dask_are_honoured(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_more_than_the_memory_is_refused_before_anything_is_computed() -> None:
-    large = da.zeros((2**40, 100), chunks=(2**20, 100))
+    large = da.zeros((2**40, 1), chunks=(2**27, 1))
     with pytest.raises(MemoryError, match=r"GridSearchCV loads .*\(1099511627776,\).* 8\.00 TiB"):
         _search().fit(large, large[:, 0])  # X would be read in chunks
 

@@ -26,9 +26,10 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from tests._covering import covering, spread
 
 X, Y = make_regression(240, 6, n_informative=2, noise=150.0, random_state=0)
 X_CLASS, LABELS = make_classification(240, 8, n_informative=4, n_classes=3, flip_y=0.2, random_state=1)
@@ -68,8 +69,9 @@ def fitted(model, X, y, train, test, weights=None):
     return model, model.n_iter_
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
-@pytest.mark.parametrize("model", BOOSTERS, ids=named)
+@pytest.mark.parametrize(
+    ("weights", "model"), covering({"plain": None, "weights": WEIGHTS}.items(), BOOSTERS, strength=1)
+)
 def test_each_fit_is_the_librarys_own_with_the_test_part_as_validation_set(model, weights):
     X, y = data_for(model)
     search = GridSearchCV(model, GRID, cv=FOLDS, early_stopping="fold", return_train_score=True)
@@ -86,7 +88,7 @@ def test_each_fit_is_the_librarys_own_with_the_test_part_as_validation_set(model
     assert_array_equal(results["mean_best_n_iter"], table.mean(axis=0))
 
 
-@pytest.mark.parametrize("model", BOOSTERS, ids=named)
+@pytest.mark.parametrize("model", spread(BOOSTERS, 3))
 def test_the_refit_makes_the_mean_of_the_best_iterations_and_does_not_stop(model):
     X, y = data_for(model)
     search = GridSearchCV(model, GRID, cv=FOLDS, early_stopping="fold").fit(X, y)
@@ -296,7 +298,6 @@ def test_without_the_option_nothing_changes():
     [
         (Ridge(), {"alpha": [1.0]}, "got Ridge"),
         (RandomForestClassifier(), {"max_depth": [1]}, "got RandomForestClassifier"),
-        (XGBRFClassifier(), {"max_depth": [1]}, "got XGBRFClassifier"),
         (XGBRegressor(), {"max_depth": [1]}, "Set its early_stopping_rounds"),
         (LGBMRegressor(), {"max_depth": [1]}, "Set its early_stopping_round"),
         (HistGradientBoostingRegressor(), {"max_depth": [1]}, "Set its early_stopping=True"),
@@ -309,6 +310,13 @@ def test_settings_that_cannot_stop_are_refused_before_any_fit(model, grid, messa
         search.fit(X, Y)
     with pytest.raises(ValueError, match=message):
         search.plan(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:`XGBRFClassifier` is deprecated:FutureWarning")
+def test_forests_of_xgboost_are_refused():
+    forest = getattr(xgboost, "XGBRFClassifier", RandomForestClassifier)()  # XGBoost is about to remove it
+    with pytest.raises(ValueError, match=f"got {type(forest).__name__}"):
+        GridSearchCV(forest, {"max_depth": [1]}, early_stopping="fold").fit(X, Y)
 
 
 def test_a_validation_set_of_ones_own_is_refused():

@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
 import manyfit.model_selection
+from tests._covering import spread
 
 X, Y = make_classification(200, 8, random_state=0)
 GRID = {"max_depth": [1, 3, None], "min_samples_leaf": [1, 5]}
@@ -23,12 +24,15 @@ def fitted(library, grid, fit_params, options):
 
 @pytest.mark.parametrize(
     ("grid", "fit_params", "options"),
-    [
-        (GRID, {}, {"return_train_score": True, "cv": 4}),
-        (GRID, {"sample_weight": WEIGHTS}, {"scoring": ["accuracy", "roc_auc"]}),
-        (GRID, {}, {"error_score": "raise", "pre_dispatch": "all"}),
-        (GRID, {}, {"pre_dispatch": 3, "cv": sklearn.model_selection.TimeSeriesSplit(4)}),
-    ],
+    spread(
+        [
+            (GRID, {}, {"return_train_score": True, "cv": 4}),
+            (GRID, {"sample_weight": WEIGHTS}, {"scoring": ["accuracy", "roc_auc"]}),
+            (GRID, {}, {"error_score": "raise", "pre_dispatch": "all"}),
+            (GRID, {}, {"pre_dispatch": 3, "cv": sklearn.model_selection.TimeSeriesSplit(4)}),
+        ],
+        2,
+    ),
 )
 def test_scores(grid, fit_params, options):
     ours = fitted(manyfit.model_selection, grid, fit_params, options)
@@ -50,6 +54,7 @@ def test_failing_fits_get_the_error_score():
     assert first == second
 
 
+@pytest.mark.slow  # ends the workers
 def test_an_error_is_raised():
     with pytest.raises(ValueError, match="max_depth"):
         fitted(manyfit.model_selection, FAILING, {}, {"error_score": "raise"})

@@ -40,7 +40,10 @@ SVC_PIPELINE = make_pipeline(StandardScaler(), PCA(), SVC())
 def test_a_shared_group_as_text():
     plan = GridSearchCV(Ridge(), ALPHAS).plan(X, Y)
     text = str(plan)
-    assert text.startswith("Plan: 3 settings x 5 splits = 15 fits asked for, 0 to be made; passes over X")
+    assert text.startswith(plan.verdict)
+    assert text.splitlines()[1].startswith(
+        "Plan: 3 settings x 5 splits = 15 fits asked for, 0 to be made; passes over X"
+    )
     assert (
         "└─ shared through moments" in text and "Ridge: 3 settings, 15 fits asked for, 0 to be made" in text
     )
@@ -353,7 +356,7 @@ def advice_of(estimator, grid, X=X_CLASS, y=LABELS, **params):
     assert all(line in str(plan) and escape(line) in plan._repr_html_() for line in plan.advice)
     assert ("what random numbers cost" in str(plan)) == bool(plan.advice)
     report = search.fit(X, y).report_
-    assert report.advice == list(plan.advice)
+    assert report.advice[: len(plan.advice)] == list(plan.advice)
     assert all(line in str(report) for line in plan.advice)
     return plan.advice
 

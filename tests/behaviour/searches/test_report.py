@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 from manyfit.estimators import family_of
 from manyfit.folds import _single_fold
 from manyfit.model_selection import GridSearchCV, Report
+from tests._covering import covering, spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, both
 from tests._search_fixtures import RANDOM_LASSO
 from tests.behaviour.families.test_user_family import RowsFamily, Shrunk
@@ -36,7 +37,7 @@ def test_a_moments_search_makes_no_fit_and_one_pass():
 
 
 @pytest.mark.parametrize(
-    "scoring", ["neg_mean_absolute_error", "neg_median_absolute_error", ["r2", "neg_max_error"]]
+    "scoring", spread(["neg_mean_absolute_error", "neg_median_absolute_error", ["r2", "neg_max_error"]], 2)
 )
 def test_other_scorers_read_batched_predictions(scoring):
     search = both(AFFINE, AFFINE_GRID, scoring=scoring, refit=False, return_train_score=True)
@@ -168,7 +169,7 @@ def test_how_far_to_share(sharing, done, registered):
     assert reason in str(search.plan(X, Y))
 
 
-@pytest.mark.parametrize("sharing", ["none", "exact", "auto"])
+@pytest.mark.parametrize("sharing", spread(["none", "exact", "auto"], 2))
 def test_sharing_does_not_change_numbers(sharing):
     search = both(AFFINE, AFFINE_GRID, ours={"sharing": sharing})
     assert search.report_.fits_done == (20 if sharing == "none" else 0)
@@ -187,7 +188,7 @@ def test_sharing_none_shares_no_steps():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("limit", [1, 1000, "1kB", "512MB", np.int64(10**6)])
+@pytest.mark.parametrize("limit", spread([1, 1000, "1kB", "512MB", np.int64(10**6)], 2))
 def test_any_limit_gives_the_right_answers(limit):
     both(AFFINE, AFFINE_GRID, ours={"memory_limit": limit})
     both(make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, ours={"memory_limit": limit})
@@ -213,13 +214,16 @@ def test_steps_that_make_many_columns_make_moments_dear(columns, n_alphas, optio
     assert report.transformer_fits == 5  # those that the family asked for serve all fits that it left
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize(
-    ("model", "grid"),
-    [
-        (RANDOM_LASSO, {"lasso__alpha": [0.1, 1.0]}),
-        (Ridge(), {"ridge__alpha": [0.1, 1.0], "ridge__fit_intercept": [True, False]}),
-    ],
+    ("n_jobs", "model", "grid"),
+    covering(
+        [None, 2],
+        [
+            (RANDOM_LASSO, {"lasso__alpha": [0.1, 1.0]}),
+            (Ridge(), {"ridge__alpha": [0.1, 1.0], "ridge__fit_intercept": [True, False]}),
+        ],
+        strength=1,
+    ),
 )
 def test_outputs_that_do_not_fit_the_limit_are_counted(model, grid, n_jobs):
     """Two settings, or groups of a family, read the output of one scaler."""

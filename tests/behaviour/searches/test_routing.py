@@ -18,7 +18,7 @@ from sklearn.utils.fixes import parse_version
 
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests import _same_results
-from tests._covering import covering
+from tests._covering import covering, spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -96,15 +96,18 @@ def test_other_names(scorer):
 
 @pytest.mark.parametrize(
     ("requests", "n_alone"),
-    [
-        (("a", "a"), 0),
-        (("a", "b"), 6),
-        (("a", False), 6),
-        ((True, False), 6),
-        ((False, True), 6),
-        ((True, True), 0),
-        ((False, False), 0),
-    ],
+    spread(
+        [
+            (("a", "a"), 0),
+            (("a", "b"), 6),
+            (("a", False), 6),
+            ((True, False), 6),
+            ((False, True), 6),
+            ((True, True), 0),
+            ((False, False), 0),
+        ],
+        3,
+    ),
 )
 def test_several_scorers(requests, n_alone):
     scoring = {

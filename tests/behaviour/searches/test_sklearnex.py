@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.running._sklearnex_check import TOLERANCE
+from tests._covering import covering
 from tests._same_results import LABELS, X_CLASS, X, Y, assert_same_results
 from tests.behaviour.searches._sklearnex_stand_in import FAR, FITS, MODULES, NEAR
 from tests.cluster._clusters import within
@@ -132,20 +133,23 @@ def test_a_machine_that_draws_for_its_probabilities_is_scikit_learns():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "grid"),
-    [
-        (make_pipeline(StandardScaler(), SVR()), {"svr__C": [1.0, 10.0]}),
-        (
-            make_pipeline(StandardScaler(), TransformedTargetRegressor(SVR())),
-            {"transformedtargetregressor__regressor__C": [1.0, 10.0]},
-        ),
-        (
-            make_pipeline(StandardScaler(), KNeighborsRegressor()),
-            {"kneighborsregressor": [SVR(), SVR(C=3.0)]},
-        ),
-    ],
+    ("estimator", "grid", "sharing"),
+    covering(
+        [
+            (make_pipeline(StandardScaler(), SVR()), {"svr__C": [1.0, 10.0]}),
+            (
+                make_pipeline(StandardScaler(), TransformedTargetRegressor(SVR())),
+                {"transformedtargetregressor__regressor__C": [1.0, 10.0]},
+            ),
+            (
+                make_pipeline(StandardScaler(), KNeighborsRegressor()),
+                {"kneighborsregressor": [SVR(), SVR(C=3.0)]},
+            ),
+        ],
+        ["none", "auto"],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("sharing", ["none", "auto"])
 def test_predictors_in_composites_and_values_of_the_grid(estimator, grid, sharing):
 
     def scorer(estimator, X, y):  # which reads the estimator: families answer nothing

@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from tests._covering import covering
 from tests._same_results import LABELS, X_CLASS, X, Y, assert_same_results
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 
@@ -58,9 +59,10 @@ def warns_and_raises_at_times(y, predicted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scorer", [warns, warns_and_raises, warns_and_raises_at_times])
-@pytest.mark.parametrize(("train", "with_another"), [(True, True)])
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(
+    ("scorer", "train", "with_another", "kind"),
+    covering([warns, warns_and_raises, warns_and_raises_at_times], [(True, True)], SEARCHES, strength=1),
+)
 def test_a_scorer_that_warns_and_fails(kind, train, with_another, scorer):
     estimator, grid, X, y = SEARCHES[kind]
     scoring = make_scorer(scorer)

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import manyfit.model_selection
+from tests._covering import covering, spread
 
 X, Y = load_diabetes(return_X_y=True)
 
@@ -71,7 +72,7 @@ def both_searched(model, grid, X, y, **options):
 
 
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", spread(STEPS, 5))
 def test_scores_are_equal_to_the_bit(step):
     y = np.digitize(Y, [100, 200]) if step == "LinearDiscriminantAnalysis" else Y
     last = KNeighborsClassifier() if y is not Y else KNeighborsRegressor(weights="distance")
@@ -129,8 +130,14 @@ class Strides(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.shift + self.strides_ + 0.5 * sum(np.asarray(X).strides))
 
 
-@pytest.mark.parametrize("part", [slice(None, None, 2), slice(None, None, -1), slice(2, 5), [1, 3]])
-@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+@pytest.mark.parametrize(
+    ("part", "container"),
+    covering(
+        [slice(None, None, 2), slice(None, None, -1), slice(2, 5), [1, 3]],
+        ["default", "pandas", "polars"],
+        strength=1,
+    ),
+)
 def test_outputs_of_shared_steps_lie_as_under_scikit_learn(container, part):
     model = make_pipeline(Cuts(part).set_output(transform=container), Strides())
     assert both_searched(model, {"strides__shift": [0, 1]}, X, Y).report_.transformer_fits == 3

@@ -12,6 +12,7 @@ from sklearn.impute import KNNImputer
 from sklearn.metrics import pairwise_distances_chunked
 
 from manyfit._compat._nested import DistanceMemory
+from tests._covering import covering
 from tests.behaviour.steps._nested_values import FORMS, check_values, rows_of, values
 
 # Columns without numbers are warned of.
@@ -47,8 +48,13 @@ def with_gaps(kind, n, p, seed):
     return X, y
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("integers", "sparse")])
-@pytest.mark.parametrize("options", [{}, {"add_indicator": True}, {"keep_empty_features": True}], ids=str)
+OPTIONS = [{}, {"add_indicator": True}, {"keep_empty_features": True}]
+
+
+@pytest.mark.parametrize(
+    ("options", "form"),
+    covering(OPTIONS, [form for form in FORMS if form not in ("integers", "sparse")], strength=1),
+)
 def test_neighbours_of_an_imputer_are_measured_once(measured, options, form):
     for kind in ("normal", "ties", "constant"):
         X, y = with_gaps(kind, 40, 5, 1)

@@ -38,6 +38,7 @@ from sklearn.tree import DecisionTreeClassifier
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes, unshare
+from tests._covering import covering
 
 X, y = load_iris(return_X_y=True)
 # Columns that tie, and one that is constant.
@@ -84,8 +85,7 @@ def assert_same(one, other):
             assert (one.dtype, one.strides) == (other.dtype, other.strides)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("step", "param", "values"), CASES)
+@pytest.mark.parametrize(("form", "step", "param", "values"), covering(FORMS, CASES, strength=1))
 def test_every_value_gives_what_its_own_fit_gives(step, param, values, form):
     rows = FORMS[form]
     step = clone(step).set_output(transform="pandas") if form == "frame" else step

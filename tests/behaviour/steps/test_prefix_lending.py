@@ -34,6 +34,7 @@ from manyfit.model_selection.sharing.rows._read_only import read_only_view
 from manyfit.model_selection.sharing.rows._same_data import unchanged
 from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing.transformers._step_wrappers import has_shareable_prefix, share_prefixes
+from tests._covering import covering
 from tests.behaviour.steps._prefixes import (
     ALPHAS,
     CALLS,
@@ -127,8 +128,7 @@ WRITERS = [
 
 
 @pytest.mark.invariant("No estimator or scorer can change the data of another fit")
-@pytest.mark.parametrize(("step", "make"), WRITERS)
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("step", "make", "first"), covering(WRITERS, [True, False], strength=1))
 def test_what_writes_into_its_input_is_found_out_and_changes_nobody_elses(step, make, first):
     X, y, X_test, _ = fold(*data())
     X, X_test = make(X), make(X_test)

@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.strategies import _fold_families as _family_tasks
+from tests._covering import covering
 from tests._same_results import LABELS, X_CLASS, X, Y, both
 from tests._search_fixtures import RANDOM_LASSO
 
@@ -85,8 +86,14 @@ def texts(n=60):
 
 
 @pytest.mark.invariant("A step that was fitted to decide about sharing is not fitted again")
-@pytest.mark.parametrize("last", [LinearSVC(), LinearSVC(random_state=0), LogisticRegression()])
-@pytest.mark.parametrize("container", [list, lambda X: np.array(X, dtype=object)])
+@pytest.mark.parametrize(
+    ("last", "container"),
+    covering(
+        [LinearSVC(), LinearSVC(random_state=0), LogisticRegression()],
+        [list, lambda X: np.array(X, dtype=object)],
+        strength=1,
+    ),
+)
 def test_a_vectorizer_is_fitted_once_a_split_where_sharing_does_not_pay(last, container, dear):
     """Also where the last step draws, so that the fits keep scikit-learn's order."""
     texts_, y = texts()

@@ -18,6 +18,7 @@ from manyfit.families.least_squares._ridge import RidgeFamily
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.results._result_sink import ResultSink
+from tests._covering import covering
 from tests._same_results import X, Y
 
 ALPHAS = [0.1, 1.0, 10.0]
@@ -28,16 +29,19 @@ COLUMNS = ColumnTransformer(
 UNION = FeatureUnion([("a", CLIPPED), ("b", StandardScaler())])
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
-@pytest.mark.parametrize("last", [Lasso, Ridge])
 @pytest.mark.parametrize(
-    ("steps", "n_steps", "more"),
-    [
-        ((CLIPPED, RobustScaler()), 2, {}),
-        ((CLIPPED, RobustScaler()), 2, {"robustscaler__with_centering": [True, False]}),
-        ((COLUMNS, StandardScaler()), 4, {"columntransformer__b__with_mean": [True, False]}),
-        ((UNION,), 2, {}),
-    ],
+    ("n_jobs", "last", "steps", "n_steps", "more"),
+    covering(
+        [None, 2],
+        [Lasso, Ridge],
+        [
+            ((CLIPPED, RobustScaler()), 2, {}),
+            ((CLIPPED, RobustScaler()), 2, {"robustscaler__with_centering": [True, False]}),
+            ((COLUMNS, StandardScaler()), 4, {"columntransformer__b__with_mean": [True, False]}),
+            ((UNION,), 2, {}),
+        ],
+        strength=1,
+    ),
 )
 def test_made_and_saved_are_all(steps, n_steps, more, last, n_jobs):
     pipe = make_pipeline(*steps, last())
@@ -94,10 +98,14 @@ class LeavesSome(RidgeFamily):
             yield replace(answers, refused={**answers.refused, **refused})
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
-@pytest.mark.parametrize("steps", [(MinMaxScaler(clip=True),), (COLUMNS, QuantileTransformer(n_quantiles=9))])
 @pytest.mark.parametrize(
-    ("left", "fails"), [((), False), ((1.0,), False), (tuple(ALPHAS), False), ((), True)]
+    ("n_jobs", "steps", "left", "fails"),
+    covering(
+        [None, 2],
+        [[MinMaxScaler(clip=True)], [COLUMNS, QuantileTransformer(n_quantiles=9)]],
+        [((), False), ((1.0,), False), (tuple(ALPHAS), False), ((), True)],
+        strength=1,
+    ),
 )
 def test_made_and_saved_are_all_where_a_family_leaves_settings(left, fails, steps, n_jobs, registered):
     family = registered(LeavesSome())

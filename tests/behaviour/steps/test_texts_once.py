@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from manyfit import model_selection as ours
+from tests._covering import covering, spread
 
 rng = np.random.default_rng(0)
 WORDS = np.array([f"{a}{b}" for a in "abcdefghij" for b in ("x", "yé", "Zz", "12")])
@@ -73,7 +74,9 @@ def _both(estimator, grid, X=TEXTS, y=LABELS, fit_params=None, **options):
 @pytest.mark.invariant("Each text of a search is tokenised once for each analyzer")
 @pytest.mark.parametrize(
     ("n_jobs", "container"),
-    [(None, list), (None, pd.Series), (2, tuple), (None, lambda texts: np.array(texts, dtype=object))],
+    spread(
+        [(None, list), (None, pd.Series), (2, tuple), (None, lambda texts: np.array(texts, dtype=object))], 2
+    ),
 )
 def test_each_text_is_tokenised_once(tokenised, n_jobs, container):
     X = container(TEXTS)
@@ -240,8 +243,10 @@ def _assert_same_state(step, expected):
 @pytest.mark.invariant(
     "The refit reads the texts that a search has tokenised, and is scikit-learn's to the bit"
 )
-@pytest.mark.parametrize("n_jobs", [None, 2])
-@pytest.mark.parametrize("container", [list, pd.Series, lambda texts: np.array(texts, dtype=object)])
+@pytest.mark.parametrize(
+    ("n_jobs", "container"),
+    covering([None, 2], [list, pd.Series, lambda texts: np.array(texts, dtype=object)], strength=1),
+)
 def test_the_refit_tokenises_no_text_again(tokenised, n_jobs, container):
     pipeline, X = make_pipeline(TfidfVectorizer(max_features=20), MultinomialNB()), container(TEXTS)
     search = ours.GridSearchCV(pipeline, TFIDF, cv=3, n_jobs=n_jobs)

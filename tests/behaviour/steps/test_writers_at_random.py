@@ -342,23 +342,23 @@ def problem_of_items(seed):
     return model, values, options, {}, lambda: (make(rows.copy()), y.copy())
 
 
-@pytest.mark.parametrize("seed", range(108, 124))
+@pytest.mark.parametrize("seed", range(108, 114))
 def test_random_searches_of_items_have_the_results_of_scikit_learn(seed):
     check(seed, problem_of_items)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", [*range(108), *range(124, 400)])
+@pytest.mark.parametrize("seed", [*range(108), *range(114, 400)])
 def test_many_random_searches_of_items_have_the_results_of_scikit_learn(seed):
     check(seed, problem_of_items)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(10))
 def test_random_searches_have_the_results_of_scikit_learn(seed):
     check(seed)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(24, 400))
+@pytest.mark.parametrize("seed", range(10, 400))
 def test_many_random_searches_have_the_results_of_scikit_learn(seed):
     check(seed)

@@ -14,6 +14,7 @@ from manyfit.arrays import container_kind, container_place, to_host
 from manyfit.estimators._factory import make_drop_in
 from manyfit.estimators._method_call import RECORD
 from manyfit.introspection.drop_in_classes import sklearn_class_of
+from tests._covering import covering
 from tests.behaviour.metrics._crossings import there
 from tests.device.estimators import _fake_cuml as fake
 from tests.units.families._samples import LABELS, NEW, NUMBERS, X
@@ -254,8 +255,7 @@ SOME = ["Ridge", "LinearRegression", "LogisticRegression", "LinearSVC", "Gaussia
 
 
 @pytest.mark.invariant("Parameters, targets and weights may lie on another device than X")
-@pytest.mark.parametrize("kind", BAD)
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize(("kind", "name"), covering(BAD, SOME, strength=1))
 def test_an_error_is_scikit_learns(name, kind):
     rows, y = BAD[kind]
     given = {"estimators": [("a", estimators.Ridge())]} if name == "StackingRegressor" else {}

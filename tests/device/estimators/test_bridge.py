@@ -42,6 +42,7 @@ from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
+from tests._covering import covering
 from tests.behaviour.metrics._crossings import DEVICE, crossings, there
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, X, made, results, sample
 
@@ -299,10 +300,14 @@ DTYPES = ["bool", "int64", "uint8", "float32", "float64"]
 
 
 @quiet
-@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
-@pytest.mark.parametrize("own", [True, False], ids=["own", "dispatch"])
 @pytest.mark.parametrize(
-    "name", ["Ridge", "RidgeClassifier", "LogisticRegression", "LinearDiscriminantAnalysis", "PCA"]
+    ("library", "own", "name"),
+    covering(
+        ["array_api_strict", "torch"],
+        {"own": True, "dispatch": False}.items(),
+        ["Ridge", "RidgeClassifier", "LogisticRegression", "LinearDiscriminantAnalysis", "PCA"],
+        strength=1,
+    ),
 )
 def test_dtypes_mix_as_numpys_do(name, own, library, monkeypatch):
     """Libraries refuse products of two dtypes, which NumPy promotes."""

@@ -16,6 +16,7 @@ from manyfit.estimators import family_of
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.folds import PassData, Splits, wrap_rows
+from tests._covering import spread
 from tests.behaviour.metrics._crossings import crossings, there
 
 rng = np.random.default_rng(0)
@@ -96,7 +97,9 @@ def test_answers_are_those_on_the_host_which_waits_at_most_twice_an_iteration(ca
     alike(found, case.fit(own))
 
 
-@pytest.mark.parametrize("name", ["two classes, weights", "two classes, float32", "three classes", "poisson"])
+@pytest.mark.parametrize(
+    "name", spread(["two classes, weights", "two classes, float32", "three classes", "poisson"], 2)
+)
 def test_answers_in_any_library(xp, device, name):
     case = CASES[name]
     own = case.rows(X)
@@ -129,7 +132,7 @@ def test_nothing_of_the_size_of_the_rows_crosses_or_is_copied():
     assert peak < big.nbytes
 
 
-@pytest.mark.parametrize("y", [THREE, THREE + 0.5, COUNTS], ids=["integers", "floats", "counts"])
+@pytest.mark.parametrize("y", spread({"integers": THREE, "floats": THREE + 0.5, "counts": COUNTS}.items(), 2))
 def test_targets_of_a_device_are_those_of_the_host(y, xp, device):
     case = Case(PoissonRegressor() if y is COUNTS else LinearSVC(), y)
     away = to_device(X, device, xp)

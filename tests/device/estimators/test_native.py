@@ -16,6 +16,7 @@ from manyfit.arrays import array_namespace, is_array, to_device, to_host
 from manyfit.arrays import device as device_of
 from manyfit.exceptions import HostFallbackError
 from manyfit.introspection.drop_in_classes import sklearn_class_of
+from tests._covering import covering
 from tests.behaviour.metrics._crossings import crossings, there
 
 rng = np.random.default_rng(0)
@@ -58,8 +59,9 @@ def at_home(values):
     return to_host(values) if is_array(values) else np.asarray(values)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("twin", "params", "y", "atol"), CASES)
+@pytest.mark.parametrize(
+    ("weighted", "twin", "params", "y", "atol"), covering([False, True], CASES, strength=1)
+)
 def test_fits_are_scikit_learns_and_stay_where_x_lies(xp, device, twin, params, y, atol, weighted):
     weight = {"sample_weight": rng.uniform(0.5, 2.0, len(Y))} if weighted else {}
     theirs = twin(**params).fit(X, y, **weight)

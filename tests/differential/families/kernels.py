@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as covariances
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
@@ -24,6 +26,22 @@ def scaler_kernel_ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     alphas = [0.05, 0.1, 0.5, 1.0, 3.0, 20.0, 300.0, *some(draw, 1e-3, 1e-9, 0.0, 1e9)]
     grid = {"kernelridge__alpha": alphas}
     return make_pipeline(MaxAbsScaler(), KernelRidge(kernel=kernel, gamma=gamma)), grid
+
+
+@register("scaler, gaussian process")
+def scaler_gaussian_process(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Its kernel matrix may not be positive definite, as with repeated rows and without noise."""
+    shapes = [covariances.RBF(0.5), covariances.Matern(2.0), covariances.DotProduct() ** 2, None]
+    kernel = draw(st.sampled_from(shapes))
+    if kernel is not None and draw(st.booleans()):
+        kernel = 2.0 * kernel + covariances.WhiteKernel(draw(st.sampled_from([1e-4, 0.5])))
+    alphas = some(draw, 0.0, 1e-10, 1e-3, 0.1, 3)
+    grid = {"alpha": [*alphas, 1.0], "normalize_y": some(draw, False, True), "optimizer": [None]}
+    model = GaussianProcessRegressor(kernel)
+    if draw(st.booleans()):
+        return model, grid
+    named = {f"gaussianprocessregressor__{name}": values for name, values in grid.items()}
+    return make_pipeline(MaxAbsScaler(), model), named
 
 
 def _machine(draw: st.DrawFn, *classes: type) -> tuple[Any, Grid]:

@@ -62,6 +62,21 @@ def test_small_residuals_are_left_alone():
     assert answers(BayesianRidge(), y=y).refused[0] == "the residuals are too small beside y"
 
 
+@pytest.mark.invariant("Settings whose equations lose too many digits are left to scikit-learn")
+def test_digits_that_an_early_iteration_loses_are_not_made_up_for():
+    """The last penalty is large, but the first hardly is beside squares of 1e10."""
+    Z = rng.normal(size=(6, 11)) + 1e5
+    out = answers(BayesianRidge(fit_intercept=False), Z, Y[:6], settings=[{}])
+    assert out.refused[0].startswith("rounding of the normal equations")
+
+
+def test_columns_of_one_value():
+    out = answers(BayesianRidge(), np.full((N, 2), 3.0), settings=[{}])
+    fitted = BayesianRidge().fit(np.full((N, 2), 3.0), Y)
+    assert not out.refused
+    np.testing.assert_allclose(out.linear(X[:, :2])[0, :, 0], fitted.predict(X[:, :2]), rtol=1e-12)
+
+
 def test_folds_that_are_not_served():
     with pytest.raises(Unsupported, match="iterates in float32"):
         answers(BayesianRidge(), X.astype(np.float32))

@@ -237,8 +237,35 @@ def test_frames(model):
     search = both(model, {"learning_rate": [0.1, 0.5], "n_estimators": [2, 4]}, numbers, COUNTS, cv=3)
     assert search.report_.fits_shared == 12 and search.report_.fits_done == 6
     mixed = numbers.assign(d=pd.Categorical.from_codes(CODES, ["p", "q", "r"]))
-    search = both(model, {"learning_rate": [0.1, 0.5], "n_estimators": [2, 4]}, mixed, COUNTS, cv=3)
-    assert search.report_.fits_shared == 0, "categories of a frame are left to the library"
+    mixed["e"] = mixed["e"] > 0
+    mixed.loc[::7, "d"] = np.nan
+    mixed.loc[1, "f"] = np.nan
+    options = {"cv": 3, "return_train_score": True}
+    search = both(model, {"learning_rate": [0.1, 0.5], "n_estimators": [2, 4]}, mixed, COUNTS, **options)
+    assert search.report_.fits_shared == 12 and search.report_.fits_done == 6
+    sorted_rows = mixed.sort_values("d", ignore_index=True)  # the test rows have categories of their own
+    search = both(model, {"n_estimators": [2, 4, 7]}, sorted_rows, COUNTS, cv=3)
+    assert search.report_.fits_shared == 9 and search.report_.fits_done == 3
+    texts = mixed.assign(d=mixed["d"].astype("string"))
+    search = GridSearchCV(model, {"n_estimators": [2, 4]}, cv=3, error_score=0.0, refit=False)
+    with pytest.raises(ValueError, match="All the 6 fits failed"):
+        search.fit(texts, COUNTS)
+
+
+@pytest.mark.parametrize("model", [XGBClassifier(**XGB, enable_categorical=True), LGBMClassifier(**LGBM)])
+def test_frames_of_categories_and_classes(model):
+    frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical.from_codes(CODES, ["p", "q", "r"])})
+    labels = np.array([0, 1])[(X[:, 0] + (CODES == 1) > 0.3).astype(int)]
+    search = both(
+        model,
+        {"n_estimators": [2, 5], "max_depth": [2, 3]},
+        frame,
+        labels,
+        cv=3,
+        scoring=["accuracy", "neg_log_loss"],
+        refit=False,
+    )
+    assert search.report_.fits_shared == 12 and search.report_.fits_done == 6
 
 
 def test_versions_of_lightgbm_that_name_the_columns_of_arrays_warn_as_often(monkeypatch, recwarn):
@@ -259,9 +286,9 @@ def test_a_version_without_the_seams_fits_by_itself(monkeypatch):
     monkeypatch.delattr(xgboost.XGBModel, "_create_dmatrix", raising=True)
     with keep_xgboost_bins(XGBRegressor(), kept := {}):
         pass
-    monkeypatch.setitem(lightgbm.LGBMModel.fit.__globals__, "Dataset", None)
-    with keep_lightgbm_bins(model := LGBMRegressor(**LGBM), kept):
-        assert type(model) is LGBMRegressor
+    monkeypatch.delattr(lightgbm.sklearn, "Dataset")
+    with keep_lightgbm_bins(LGBMRegressor(**LGBM), kept):
+        pass
     monkeypatch.undo()
     with keep_bins(other := XGBRegressor(**XGB), kept):
         other.fit(X, y)

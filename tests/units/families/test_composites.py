@@ -29,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.families.nested._member_fits import MemberMemory
 from manyfit.model_selection import GridSearchCV
+from tests._covering import spread
 from tests._same_results import both
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -59,10 +60,6 @@ CASES: list[tuple[Any, dict[str, Any], int]] = [
 ]
 
 
-def named(case: Any) -> str:
-    return type(case[0]).__name__
-
-
 @pytest.fixture(autouse=True)
 def _always_share():
     with sharing_whatever_it_costs():
@@ -73,10 +70,9 @@ def targets(model: Any) -> Any:
     return NUMBERS if "Regressor" in type(model).__name__ else LABELS
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_settings_have_scikit_learns_scores_and_few_fits(case, weighted):
-    model, grid, made = case
+@pytest.mark.parametrize(("model", "grid", "made"), CASES)
+@pytest.mark.parametrize("weighted", spread([False, True], 1))
+def test_settings_have_scikit_learns_scores_and_few_fits(model, grid, made, weighted):
     y = targets(model)
     scoring = "r2" if y is NUMBERS else "accuracy"
     given = {"sample_weight": rng.random(120) + 0.1} if weighted else {}
@@ -87,9 +83,9 @@ def test_settings_have_scikit_learns_scores_and_few_fits(case, weighted):
     assert search.report_.family_fits == 2 * made * shared
 
 
-@pytest.mark.parametrize("case", [CASES[1], CASES[4], CASES[7]], ids=named)
-def test_probabilities(case):
-    search = both(*case[:2], X, LABELS, scoring=["neg_log_loss", "roc_auc_ovr"], refit=False, cv=2)
+@pytest.mark.parametrize(("model", "grid", "made"), spread([CASES[1], CASES[4], CASES[7]], 2))
+def test_probabilities(model, grid, made):
+    search = both(model, grid, X, LABELS, scoring=["neg_log_loss", "roc_auc_ovr"], refit=False, cv=2)
     assert search.report_.left_to_sklearn == {}
 
 

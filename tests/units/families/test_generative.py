@@ -24,6 +24,7 @@ from manyfit.folds import (
     Unsupported,
     _blas_threads,
 )
+from tests._covering import covering
 from tests.units.families._classes import COUNTS, NUMBERS, PRIORS, TEST, TRAIN, WEIGHTS, N, Y, both
 
 GAUSSIAN = family_of(GaussianNB)
@@ -133,8 +134,7 @@ AS = {
 }
 
 
-@pytest.mark.parametrize("form", AS)
-@pytest.mark.parametrize("estimator", COUNTED, ids=name_of)
+@pytest.mark.parametrize(("form", "estimator"), covering(AS, COUNTED, strength=1))
 def test_no_bit_of_counting_classifiers_differs(estimator, form):
     if "csr" in form and isinstance(estimator, CategoricalNB):
         pytest.skip("scikit-learn refuses sparse categories")
@@ -153,8 +153,10 @@ def test_bernoulli_cuts_at_its_threshold():
         assert_same(BernoulliNB(binarize=binarize), count_settings(BernoulliNB()), fold_of(X, Y))
 
 
-@pytest.mark.parametrize("form", [form for form in AS if "csr" not in form])
-@pytest.mark.parametrize(("estimator", "settings"), NUMERIC, ids=name_of)
+@pytest.mark.parametrize(
+    ("form", "estimator", "settings"),
+    covering([form for form in AS if "csr" not in form], NUMERIC, strength=1),
+)
 def test_no_bit_of_numeric_classifiers_differs(estimator, settings, form):
     if form == "bools" and isinstance(estimator, NearestCentroid):
         pytest.skip("scikit-learn's fit raises")

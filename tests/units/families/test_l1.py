@@ -94,6 +94,13 @@ def test_scikit_learn_fits_one_split(model: Any) -> None:
     assert not np.array_equal(exact[1], theirs["split1_test_score"])
 
 
+@pytest.mark.parametrize("weights", [{"no": 0.3, "yes": 2.0}, {"yes": 2.0}], ids=["both", "one"])
+def test_class_weights_by_label(weights: dict[str, float]) -> None:
+    model = MODEL.__class__(**{**MODEL.get_params(), "class_weight": weights})
+    search = searched(model, C, TWO)
+    assert search.report_.fits_done == 4, search.report_
+
+
 def test_weights_steps_and_single_precision() -> None:
     assert searched(MODEL, C, TWO, sample_weight=W).report_.fits_done == 4
     assert searched(MODEL, C, TWO, X.astype(np.float32)).report_.fits_done == 4

@@ -116,15 +116,18 @@ def test_rounding_that_could_change_a_score_is_found(data):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "grid", "scoring"),
-    [
-        (Ridge(), {"alpha": ALPHAS}, ["neg_mean_squared_error", "neg_mean_absolute_error"]),
-        (Ridge(), {"alpha": ALPHAS}, ["neg_root_mean_squared_error", "neg_max_error"]),
-        (LinearRegression(), {"fit_intercept": [True]}, "neg_mean_squared_error"),
-        (RidgeClassifier(), {"alpha": ALPHAS}, "accuracy"),
-    ],
+    ("estimator", "grid", "scoring", "cv"),
+    covering(
+        [
+            (Ridge(), {"alpha": ALPHAS}, ["neg_mean_squared_error", "neg_mean_absolute_error"]),
+            (Ridge(), {"alpha": ALPHAS}, ["neg_root_mean_squared_error", "neg_max_error"]),
+            (LinearRegression(), {"fit_intercept": [True]}, "neg_mean_squared_error"),
+            (RidgeClassifier(), {"alpha": ALPHAS}, "accuracy"),
+        ],
+        [LeaveOneOut(), KFold(10)],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(10)])
 def test_scores_are_those_of_scikit_learn(data, estimator, grid, scoring, cv):
     X, y = data
     X, y = X[:30], (y[:30] > np.median(y)) if isinstance(estimator, RidgeClassifier) else y[:30]
@@ -151,6 +154,16 @@ def test_r2_and_explained_variance_of_small_folds(data):
         for i in range(30):
             key = f"split{i}_test_{name}"
             np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9)
+
+
+def test_training_scores_are_those_of_scikit_learn(data):
+    ours, theirs = (
+        one(Ridge(), {"alpha": ALPHAS}, cv=10, refit=False, return_train_score=True).fit(*data)
+        for one in (GridSearchCV, SklearnSearch)
+    )
+    assert ours.report_.fits_done == 0
+    for key in ("split3_train_score", "mean_train_score"):
+        np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9)
 
 
 def test_leave_one_out_finds_the_setting_of_ridge_cv(data):

@@ -25,6 +25,7 @@ from manyfit.estimators import Cost, family_of
 from manyfit.families.meta_estimators._one_vs_rest import OneVsRestFamily
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.search._audit import stopped_early
+from tests._covering import covering, spread
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5)) + 2.0
@@ -52,31 +53,33 @@ def compared(model: Any, grid: dict[str, Any], y: Any, **fit_params: Any) -> Gri
 
 @pytest.mark.parametrize(
     ("model", "grid", "y", "weighted"),
-    [
-        (TransformedTargetRegressor(Ridge(), **LOG), {"regressor__alpha": ALPHAS}, SIZES[:, 0], True),
-        (TransformedTargetRegressor(Lasso(), **LOG), {"regressor__alpha": ALPHAS}, SIZES, False),
-        (
-            TransformedTargetRegressor(make_pipeline(SelectKBest(f_regression, k=2), Ridge()), **LOG),
-            {"regressor__ridge__alpha": ALPHAS, "regressor__selectkbest__k": [1, 3]},
-            SIZES[:, 0],
-            False,
-        ),
-        (
-            TransformedTargetRegressor(Lasso()),
-            {"regressor__alpha": ALPHAS, "transformer": [None, StandardScaler(), MinMaxScaler((-3, 2))]},
-            Z * [1.0, 100.0],
-            True,
-        ),
-        (MultiOutputRegressor(Ridge()), {"estimator__alpha": ALPHAS}, Z, True),
-        (MultiOutputRegressor(BayesianRidge()), {"estimator__alpha_1": ALPHAS}, Z, False),
-        (
-            MultiOutputRegressor(make_pipeline(StandardScaler(), Lasso())),
-            {"estimator__lasso__alpha": ALPHAS},
-            Z,
-            False,
-        ),
-    ],
-    ids=lambda value: type(value).__name__,
+    spread(
+        [
+            (TransformedTargetRegressor(Ridge(), **LOG), {"regressor__alpha": ALPHAS}, SIZES[:, 0], True),
+            (TransformedTargetRegressor(Lasso(), **LOG), {"regressor__alpha": ALPHAS}, SIZES, False),
+            (
+                TransformedTargetRegressor(make_pipeline(SelectKBest(f_regression, k=2), Ridge()), **LOG),
+                {"regressor__ridge__alpha": ALPHAS, "regressor__selectkbest__k": [1, 3]},
+                SIZES[:, 0],
+                False,
+            ),
+            (
+                TransformedTargetRegressor(Lasso()),
+                {"regressor__alpha": ALPHAS, "transformer": [None, StandardScaler(), MinMaxScaler((-3, 2))]},
+                Z * [1.0, 100.0],
+                True,
+            ),
+            (MultiOutputRegressor(Ridge()), {"estimator__alpha": ALPHAS}, Z, True),
+            (MultiOutputRegressor(BayesianRidge()), {"estimator__alpha_1": ALPHAS}, Z, False),
+            (
+                MultiOutputRegressor(make_pipeline(StandardScaler(), Lasso())),
+                {"estimator__lasso__alpha": ALPHAS},
+                Z,
+                False,
+            ),
+        ],
+        4,
+    ),
 )
 def test_all_fits_are_shared(model: Any, grid: dict[str, Any], y: Any, weighted: bool) -> None:
     search = compared(model, grid, y, **({"sample_weight": WEIGHTS} if weighted else {}))
@@ -163,17 +166,19 @@ def classified(model: Any, grid: dict[str, Any], X: Any, y: Any, scoring: Any, *
 
 
 @pytest.mark.usefixtures("whatever_it_costs")
-@pytest.mark.parametrize("y", [THREE, TWO], ids=["three classes", "two classes"])
 @pytest.mark.parametrize(
-    ("model", "probabilities"),
-    [
-        (LOGISTIC, True),
-        (LIBLINEAR, True),
-        (clone(LOGISTIC).set_params(class_weight="balanced"), True),
-        (LinearSVC(dual=False, tol=1e-8), False),
-        (make_pipeline(StandardScaler(), LOGISTIC), True),
-    ],
-    ids=["logistic", "liblinear", "balanced", "linear svc", "behind a step"],
+    ("y", "model", "probabilities"),
+    covering(
+        {"three classes": THREE, "two classes": TWO}.items(),
+        {
+            "logistic": (LOGISTIC, True),
+            "liblinear": (LIBLINEAR, True),
+            "balanced": (clone(LOGISTIC).set_params(class_weight="balanced"), True),
+            "linear svc": (LinearSVC(dual=False, tol=1e-8), False),
+            "behind a step": (make_pipeline(StandardScaler(), LOGISTIC), True),
+        }.items(),
+        strength=1,
+    ),
 )
 def test_one_against_the_rest(model: Any, probabilities: bool, y: Any) -> None:
     scoring = ["accuracy"]

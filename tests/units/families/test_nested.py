@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests._same_results import both
 
 rng = np.random.default_rng(0)
@@ -87,8 +88,9 @@ def one_fold(y: Any, weights: Any = None) -> SingleFold:
     return SingleFold(FoldArrays(X[train], y[train], X[TEST], y[TEST], weight, X[train], y[train], y[TEST]))
 
 
-@pytest.mark.parametrize(("model", "grid"), CASES, ids=str)
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("model", "grid", "weights"), covering(CASES, {"plain": None, "weighted": WEIGHTS}.items(), strength=1)
+)
 def test_responses_are_equal_to_the_bit(model, grid, weights):
     y, family = target(model), family_of(type(model))
     given = {name: getattr(model, name) for name in family.free}

@@ -74,6 +74,14 @@ def test_every_wave_ends_at_the_optimum_of_its_settings(wide, waves, make, watch
     assert not one.hessians._factors  # they are needed no more
 
 
+@pytest.mark.parametrize(("make", "first"), [(np.asarray, np.float32), (sp.csr_array, np.float64)])
+def test_hessians_are_in_single_precision_only_where_that_is_quicker(make, first, watch):
+    one, taken = stage(make(X)), []
+    watch(one.passes, "gram", lambda theta, curvature, dtype, features: taken.append(dtype))
+    one.solve(None, np.zeros((2, 1, P + 1)), Tolerance(1e-9, 1e-9, 1.0))
+    assert taken and set(taken) == {first}
+
+
 def test_the_way_that_tol_leaves_open_is_that_of_scikit_learns_coordinates():
     """Where columns are around 30, a gradient of the intercept leads far, wherever the passes count from."""
     Z, zero = X + 30.0, np.zeros((2, 1, P + 1))

@@ -15,6 +15,7 @@ from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial
 from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
 from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.folds import wrap_rows
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 INTERCEPTS = ["free", "penalised", "none"]
@@ -314,10 +315,14 @@ def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
 
 
 @pytest.mark.parametrize(
-    ("make", "intercept"), [(np.asarray, "free"), *((sp.csr_array, intercept) for intercept in INTERCEPTS)]
+    ("make", "intercept", "K", "head"),
+    covering(
+        [(np.asarray, "free"), *((sp.csr_array, intercept) for intercept in INTERCEPTS)],
+        [1, 3],
+        [[], [1], [0, 2]],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("K", [1, 3])
-@pytest.mark.parametrize("head", [[], [1], [0, 2]])
 def test_a_part_is_known_whole_and_the_rest_by_its_diagonal(head, K, make, intercept):
     head, d = np.array(head, dtype=int), P + 1
     hess, problem = hessians([1e-3, 1.0], head=head, K=K, X=make(X + 2.0), intercept=intercept)

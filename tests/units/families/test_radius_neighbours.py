@@ -17,6 +17,7 @@ from manyfit.estimators import family_of
 from manyfit.families.neighbours import _radius_query
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests._covering import spread
 
 rng = np.random.default_rng(0)
 N, TRAIN = 120, 90
@@ -93,7 +94,7 @@ def assert_same(estimator, settings, fold):
 ALGORITHMS = [(form, "auto") for form in FORMS] + [(form, "brute") for form in FORMS if "tree" in form]
 
 
-@pytest.mark.parametrize(("form", "algorithm"), ALGORITHMS)
+@pytest.mark.parametrize(("form", "algorithm"), spread(ALGORITHMS, 5))
 def test_to_the_bit_whatever_is_at_the_radius(form, algorithm):
     X = FORMS[form]
     settings = settings_of(RADII, ("uniform", "distance")) + settings_of(RADII[2:3], (None,))
@@ -107,18 +108,20 @@ def test_to_the_bit_whatever_is_at_the_radius(form, algorithm):
 
 @pytest.mark.parametrize(
     "params",
-    [
-        {"p": 1},
-        {"p": 3, "algorithm": "brute"},
-        {"p": 1.5, "algorithm": "ball_tree", "leaf_size": 2},
-        {"metric": "chebyshev", "algorithm": "kd_tree"},
-        {"metric": "sqeuclidean", "algorithm": "brute"},
-        {"metric": "cosine"},
-        {"metric": "canberra"},
-        {"metric": "hamming", "algorithm": "brute"},
-        {"n_jobs": 2},
-    ],
-    ids=str,
+    spread(
+        [
+            {"p": 1},
+            {"p": 3, "algorithm": "brute"},
+            {"p": 1.5, "algorithm": "ball_tree", "leaf_size": 2},
+            {"metric": "chebyshev", "algorithm": "kd_tree"},
+            {"metric": "sqeuclidean", "algorithm": "brute"},
+            {"metric": "cosine"},
+            {"metric": "canberra"},
+            {"metric": "hamming", "algorithm": "brute"},
+            {"n_jobs": 2},
+        ],
+        5,
+    ),
 )
 def test_metrics_and_algorithms(params):
     settings = settings_of([0.25, 1.0, 7.0, 100.0], ("uniform", "distance"))

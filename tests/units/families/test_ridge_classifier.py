@@ -13,6 +13,7 @@ from sklearn.preprocessing import LabelBinarizer, PolynomialFeatures, StandardSc
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported, class_indicators
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 N, P = 120, 5
@@ -66,8 +67,10 @@ def both(model, grid, y, **params):
 BEHIND_SQUARES = make_pipeline(PolynomialFeatures(2), StandardScaler(), RidgeClassifier())
 
 
-@pytest.mark.parametrize("name", LABELS)
-@pytest.mark.parametrize("model", [make_pipeline(StandardScaler(), RidgeClassifier()), BEHIND_SQUARES])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    covering(LABELS, [make_pipeline(StandardScaler(), RidgeClassifier()), BEHIND_SQUARES], strength=1),
+)
 def test_searches_make_no_fits(model, name):
     scoring = ["accuracy", "f1_macro"] if name != "two" else ["roc_auc", "neg_mean_squared_error"]
     grid = {"ridgeclassifier__alpha": ALPHAS}

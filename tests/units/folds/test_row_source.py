@@ -35,6 +35,7 @@ from manyfit.folds import (
 from manyfit.folds.rows.chunks._sliced import SlicedRows
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.behaviour.metrics._crossings import there
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -229,8 +230,10 @@ SEARCHES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize(("model", "grid", "target", "scoring", "tol"), SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize(
+    ("shuffle", "model", "grid", "target", "scoring", "tol"),
+    covering([False, True], SEARCHES.items(), strength=1),
+)
 def test_a_file_that_is_read_in_blocks_gives_the_scores_of_scikit_learn(
     model, grid, target, scoring, tol, shuffle, file, own_source
 ):
@@ -280,9 +283,10 @@ def own_class(file):
     unregister_row_source(CountingRows)
 
 
-@pytest.mark.parametrize("given", ["object", "source"])
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize(("model", "grid", "target", "scoring", "tol"), SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize(
+    ("given", "shuffle", "model", "grid", "target", "scoring", "tol"),
+    covering(["object", "source"], [False, True], SEARCHES.items(), strength=1),
+)
 def test_an_x_of_any_class_gives_the_scores_of_scikit_learn(
     model, grid, target, scoring, tol, shuffle, given, own_class
 ):

@@ -33,6 +33,7 @@ import manyfit.model_selection
 from manyfit.introspection.object_state import Unkeyable, keeps_its_parameters
 from manyfit.introspection.stable_digest import Digester
 from manyfit.introspection.structural_key import structural_key
+from tests._covering import covering
 from tests.behaviour.steps import _odd_values as odd
 
 RNG = np.random.default_rng(0)
@@ -62,8 +63,7 @@ def both_scores(model, grid):
 
 
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
-@pytest.mark.parametrize("last", FINALS)
-@pytest.mark.parametrize("case", odd.CASES)
+@pytest.mark.parametrize(("last", "case"), covering(FINALS, odd.CASES, strength=1))
 def test_settings_that_differ_get_rows_of_their_own(case, last):
     step, values = odd.CASES[case]
     final, more = FINALS[last]

@@ -20,6 +20,7 @@ from sklearn.metrics._scorer import _Scorer
 
 from manyfit.folds import Unsupported
 from manyfit.metrics import ScoredTargets, SharedScoring
+from tests._covering import covering
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.units.metrics._shared_scores import shared_and_own
 
@@ -76,9 +77,10 @@ CLASS_SCORES = ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_scor
 
 
 @pytest.mark.invariant("A shared score is right, or scikit-learn computes it")
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("scoring", CLASS_SCORES)
+@pytest.mark.parametrize(
+    ("weighted", "kind", "scoring"),
+    covering({"": False, "weights": True}.items(), LABELS, CLASS_SCORES, strength=1),
+)
 def test_classification(scoring, kind, weighted):
     classes = LABELS[kind]
     y, responses = labelled(classes)
@@ -189,13 +191,15 @@ def test_regression(scoring, y, weight):
         assert_left(ours)
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize(
-    "y",
-    [Y.astype(np.float32), Y, Y.tolist(), WHOLE],
-    ids=["float32", "float64", "a list", "integers"],
+    ("weight", "y", "scoring"),
+    covering(
+        {"": None, "weights": WEIGHT}.items(),
+        {"float32": Y.astype(np.float32), "float64": Y, "a list": Y.tolist(), "integers": WHOLE}.items(),
+        NUMBER_SCORES,
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("scoring", NUMBER_SCORES)
 def test_float32_predictions(scoring, y, weight):
     ours, theirs = scores(scoring, y, {"predict": PREDICTED.astype(np.float32)}, weight=weight)
     if y is WHOLE and weight is None:  # scikit-learn computes in single precision, which y does not have

@@ -18,6 +18,7 @@ from manyfit.metrics.kernels import _label_codes_numpy as _host_codes
 from manyfit.metrics.kernels._label_codes import distinct_labels, encode_labels
 from manyfit.metrics.kernels.labels import _counts as _many_counts
 from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
+from tests._covering import covering
 
 DEVICE = array_api_strict.Device("device1")
 PLACES = ["numpy", "device"]
@@ -132,8 +133,7 @@ def test_several_classes(metric: Any, options: dict[str, Any], place: str) -> No
     assert np.isfinite(expected).all() and len(set(expected)) > 2
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("metric", "options"), WEIGHTED, ids=names(WEIGHTED))
+@pytest.mark.parametrize(("place", "metric", "options"), covering(PLACES, WEIGHTED, strength=1))
 def test_weights(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(1)
     weight[y == 2] = 0.0  # a class of no weight is present nonetheless
@@ -179,8 +179,7 @@ def test_two_classes(metric: Any, options: dict[str, Any], place: str) -> None:
         check(metric, 0 * y + 5, P[4:] + 5, place, **options)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("metric", "options"), WEIGHTED + CLUSTERS, ids=names(WEIGHTED + CLUSTERS))
+@pytest.mark.parametrize(("place", "metric", "options"), covering(PLACES, WEIGHTED + CLUSTERS, strength=1))
 def test_one_class(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(4, k=3)
     y[:], P[1], P[2] = 2, 2, 7
@@ -225,8 +224,7 @@ MULTILABEL = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("metric", "options"), MULTILABEL, ids=names(MULTILABEL))
+@pytest.mark.parametrize(("place", "metric", "options"), covering(PLACES, MULTILABEL, strength=1))
 def test_indicators(metric: Any, options: dict[str, Any], place: str) -> None:
     rng = np.random.default_rng(7)
     y, P = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, (2, 40, 3))

@@ -31,6 +31,7 @@ from manyfit.model_selection.sharing.rows._known_readers import (
     strangers,
     strangers_among_scorers,
 )
+from tests._covering import spread
 from tests.behaviour.steps._every_estimator import (
     KINDS,
     SLOW,
@@ -77,7 +78,9 @@ def test_every_class_of_scikit_learn_is_in_the_list():
     assert set(classes()) <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name in classes() and name not in SLOW])
+@pytest.mark.parametrize(
+    "name", spread([name for name in NAMES if name in classes() and name not in SLOW], 50)
+)
 def test_who_is_in_the_list_writes_into_nothing(name):
     assert check(name, ("F",), every=False) or not any(map(read_only, instances(classes()[name])))
 
@@ -90,7 +93,9 @@ def test_who_is_in_the_list_writes_into_nothing_with_any_option(name):
     assert check(name, kinds, every=name not in SLOW) or not any(map(read_only, instances(classes()[name])))
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOG if name in classes() and name not in SLOW])
+@pytest.mark.parametrize(
+    "name", spread([name for name in CATALOG if name in classes() and name not in SLOW], 20)
+)
 def test_a_drop_in_writes_into_nothing_either(name):
     for theirs in settings(classes()[name], every=False):
         estimator = getattr(estimators, name)(**theirs.get_params(deep=False))

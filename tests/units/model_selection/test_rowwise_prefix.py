@@ -37,6 +37,7 @@ from manyfit.model_selection.job._rowwise_prefix import (
     is_rowwise,
     saves_work,
 )
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{number}" for number in range(60)]
@@ -105,18 +106,20 @@ CASES = [
 
 
 @pytest.mark.invariant("A row-wise step runs once per row of a search and gives each split its own bits")
-@pytest.mark.parametrize(("step", "X"), CASES)
 @pytest.mark.parametrize(
-    "index",
-    [
-        np.arange(50),
-        np.arange(3, 41),
-        np.array([7]),
-        rng.permutation(50)[:20],
-        np.array([-1, 0, 0, 3, -50]),
-        np.arange(50) % 3 == 0,
-    ],
-    ids=["all", "some", "one", "in any order", "repeated", "a mask"],
+    ("step", "X", "index"),
+    covering(
+        CASES,
+        {
+            "all": np.arange(50),
+            "some": np.arange(3, 41),
+            "one": np.array([7]),
+            "in any order": rng.permutation(50)[:20],
+            "repeated": np.array([-1, 0, 0, 3, -50]),
+            "a mask": np.arange(50) % 3 == 0,
+        }.items(),
+        strength=1,
+    ),
 )
 def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
     rowwise = RowwiseOutputs(X, _splits(KFold(3), 50), 2**20)

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import dpotrs, spotrs
 
 from manyfit.families.smooth.solver._objective import Intercept
 
@@ -85,7 +86,9 @@ class HessianFactor:
             # Gradients may be smaller than single precision holds.
             size = float(np.abs(own).max(initial=0.0))
             if 0.0 < size < np.inf:
-                unit = cho_solve(self._factor, (own / size).astype(self._dtype), check_finite=False)
+                # `cho_solve` looks for this function each time, which takes longer than a small solution.
+                potrs = dpotrs if self._dtype == np.float64 else spotrs
+                unit, _ = potrs(self._factor[0], (own / size).astype(self._dtype), lower=1, overwrite_b=1)
                 scaled[self._place] = size * unit.astype(np.float64)
         return np.asarray(self._scale * scaled, dtype=np.float64)
 

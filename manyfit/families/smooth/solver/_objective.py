@@ -148,6 +148,8 @@ class LinearProblem:
         self.passes, self.rowwise, self.columns, self.views = passes, rowwise, columns, views
         self.intercept, self.norm = intercept, norm
         self._precondition = precondition
+        # The places of the splits among the columns of the last gradient: the next one has the same.
+        self._last: tuple[bytes, list[tuple[int, Array, TransformedMoments | None]]] = (b"", [])
         # Steps may keep more features on some splits than on others: coefficients that a split lacks stay
         # zero.
         p = passes.origin.size
@@ -182,7 +184,11 @@ class LinearProblem:
         return own if own.size == self.n_features else np.pad(own, (0, self.n_features - own.size))
 
     def _by_split(self, split: Array) -> list[tuple[int, Array, TransformedMoments | None]]:
-        return [(int(i), np.flatnonzero(split == i), self.views[i]) for i in np.unique(split)]
+        key, (last, found) = split.tobytes(), self._last
+        if key != last:
+            found = [(int(i), np.flatnonzero(split == i), self.views[i]) for i in np.unique(split)]
+            self._last = key, found
+        return found
 
     def gradient(self, W: Array, columns: Array) -> Array:
         """Gradients of some columns; one pass over the rows."""

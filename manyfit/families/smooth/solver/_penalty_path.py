@@ -123,7 +123,8 @@ class Stage:
             self._width = K * (len(head) + 1)
             most = max(self._most(room), SOME)
         self._partial = head is not None
-        self.hessians = Hessians(self.problem, head, sample, most)
+        first = np.float32 if self.passes.single_is_quicker else np.float64
+        self.hessians = Hessians(self.problem, head, sample, most, first)
 
     def _fitting(self, room: float) -> int:
         """Settings that are followed at once: the vectors of the solver fit in `room`, in bytes."""

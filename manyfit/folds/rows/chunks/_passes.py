@@ -1,16 +1,17 @@
 """Passes over rows that are read in chunks: those over each chunk in memory, added up in order."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import single_blas_thread
-from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
-from manyfit.folds.passes._samples import DenseSample
+from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.rows._host import NumPyRows
+from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows.chunks._cuts import shifted
 from manyfit.folds.splits._atoms import Rows
 
@@ -18,12 +19,12 @@ Array = NDArray[Any]
 
 
 class ChunkReader(Protocol):
-    """The part of `ChunkRows` that passes read."""
+    """The part of `ChunkSums` that passes read."""
 
-    def take(self, rows: Any) -> Array:
+    def rows_in_memory(self, rows: Rows) -> NumPyRows | MixedRows:
         """Some rows, in memory."""
 
-    def chunks(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Array, list[Rows]]]:
+    def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Any, list[Rows]]]:
         """The reads that hold rows of some sets."""
 
 
@@ -35,8 +36,10 @@ class ChunkPasses(Passes):
     def __init__(self, X: ChunkReader, rows: Sequence[Rows], origin: Array) -> None:
         self.X, self.rows, self.origin, self.rows_read = X, rows, origin, 0
 
-    def sample(self, rows: Rows) -> DenseSample:
-        return DenseSample(self.X.take(rows) - self.origin, rows)
+    def sample(self, rows: Rows) -> RowSample:
+        held = self.X.rows_in_memory(rows)
+        every = slice(0, held.shape[0])
+        return replace(held.passes([every], self.origin).sample(every), rows=rows)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         out = np.zeros(theta.shape)
@@ -57,13 +60,13 @@ class ChunkPasses(Passes):
             out += passes.squares(theta, _shift(curvature, start))
         return out
 
-    def _chunks(self, used: Array | None = None) -> Iterator[tuple[int, DensePasses]]:
+    def _chunks(self, used: Array | None = None) -> Iterator[tuple[int, Passes]]:
         """Passes over the rows of each chunk, with the number of its first row."""
         none = slice(0, 0)
         sets = [rows if used is None or used[a] else none for a, rows in enumerate(self.rows)]
         with single_blas_thread():  # the threads of all chunks are the same
-            for read, block, local in self.X.chunks(sets):
-                passes = DensePasses(NumPyRows(block), local, self.origin)
+            for read, block, local in self.X.held(sets):
+                passes = block.passes(local, self.origin)
                 yield read.start, passes
                 self.rows_read += passes.rows_read
 

@@ -1,17 +1,24 @@
 """From X to the `ChunkRows` that read it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from manyfit.folds.rows._inputs import NUMBERS, has_dtype
-from manyfit.folds.rows.chunks._dask import DaskRows
+from manyfit.folds.rows.chunks._dask import DaskFrameRows, DaskParts, DaskRows, size_of_parts
+from manyfit.folds.rows.chunks._parquet import ParquetRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sliced import MemmapRows, SlicedRows
 
 # By package and class; the packages are not imported.
 _IN_FILES = {("h5py", "Dataset"): "h5py.Dataset", ("zarr", "Array"): "zarr.Array"}
-_DASK = ("dask", "Array")
+_OTHERS = {
+    ("dask", "Array"): "dask array",
+    ("dask", "DataFrame"): "dask frame",
+    ("pyarrow", "Dataset"): "parquet",
+    ("manyfit", "Blocks"): "blocks",
+}
 _kinds: dict[type, str] = {}
 
 
@@ -20,34 +27,53 @@ def is_in_file(X: Any) -> bool:
     return _kind_of(X) in _IN_FILES.values()
 
 
+def is_dataset(X: Any) -> bool:
+    """Whether X is a `pyarrow.dataset.Dataset`."""
+    return _kind_of(X) == "parquet"
+
+
 def may_be_in_chunks(X: Any) -> bool:
     """Whether X is of a class whose rows can be read in chunks; takes no longer than a look at its class."""
     return bool(_kind_of(X))
 
 
-def size_in_chunks(X: Any) -> int | None:
-    """The bytes of an X that `as_chunk_rows` reads; None for any other X."""
+def is_larger(X: Any, memory: int) -> bool:
+    """Whether X can be read in chunks and takes more than `memory` bytes.
+
+    The size of a Dask collection of unknown lengths is that of two of its parts, times their number.
+    """
     kind = _kind_of(X)
     if kind == "rows":
-        return int(X.nbytes)
-    if not kind or (kind == "dask" and not _has_known_chunks(X)):
-        return None
-    return int(np.prod(X.shape, dtype=np.int64)) * getattr(X.dtype, "itemsize", 8)
+        return True
+    if not kind or kind == "blocks" or (kind.startswith("dask") and not _is_on_host(X, kind)):
+        return False
+    if kind == "parquet":
+        return ParquetRows(X, 2**62).nbytes > memory
+    if kind == "dask frame" or (kind == "dask array" and not _has_known_chunks(X)):
+        return size_of_parts(X) > memory
+    return int(np.prod(X.shape, dtype=np.int64)) * getattr(X.dtype, "itemsize", 8) > memory
 
 
-def as_chunk_rows(X: Any, memory: int) -> ChunkRows | None:
+def as_chunk_rows(X: Any, memory: int, columns: Sequence[str] | None = None) -> ChunkRows | None:
     """The rows of an X outside memory, read in chunks; None for an X of any other kind.
 
-    Raises ValueError if X is no matrix of numbers, and MemoryError if one chunk is too large for `memory`.
+    `columns` are those of Parquet files that X has, all by default. Raises ValueError if X is no matrix
+    or frame, and MemoryError if one chunk is too large for `memory`.
     """
     if isinstance(X, ChunkRows):
         return X
     kind = _kind_of(X)
     if kind == "memmap":
         return MemmapRows(X, memory) if X.ndim == 2 and has_dtype(X, NUMBERS | {"b1"}) else None
-    if kind == "dask":
-        return DaskRows(X, memory) if _has_known_chunks(X) else None
-    return SlicedRows(X, kind, memory) if kind else None
+    if kind == "parquet":
+        return ParquetRows(X, memory, columns)
+    if kind.startswith("dask"):
+        if not _is_on_host(X, kind):
+            return None
+        if kind == "dask frame":
+            return DaskFrameRows(X, memory)
+        return DaskRows(X, memory) if _has_known_chunks(X) else DaskParts(X, memory)
+    return SlicedRows(X, kind, memory) if kind in _IN_FILES.values() else None
 
 
 def _kind_of(X: Any) -> str:
@@ -64,12 +90,20 @@ def _class_kind(cls: type) -> str:
     if issubclass(cls, ChunkRows):
         return "rows"
     names = [(base.__module__.partition(".")[0], base.__name__) for base in cls.__mro__]
-    return "dask" if _DASK in names else next((_IN_FILES[name] for name in names if name in _IN_FILES), "")
+    return next((kind for name in names if (kind := (_IN_FILES | _OTHERS).get(name))), "")
+
+
+def _is_on_host(X: Any, kind: str) -> bool:
+    """Whether Dask makes arrays of NumPy or frames of pandas, in a collection that is read in chunks."""
+    import dask
+
+    if kind == "dask array":
+        return dask.config.get("array.backend", None) in (None, "numpy") and (
+            X.ndim != 2 or not np.isnan(X.shape[1])
+        )
+    return dask.config.get("dataframe.backend", None) in (None, "pandas")
 
 
 def _has_known_chunks(X: Any) -> bool:
-    """Whether the sizes of a Dask array's chunks are known, and Dask makes arrays of NumPy."""
-    import dask
-
-    on_host = dask.config.get("array.backend", None) in (None, "numpy")
-    return on_host and not np.isnan(sum(map(sum, X.chunks)))
+    """Whether the sizes of a Dask array's chunks are known."""
+    return not np.isnan(sum(map(sum, X.chunks)))

@@ -2,36 +2,29 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds._blas_threads import single_blas_thread
 from manyfit.folds._row_index import n_rows
-from manyfit.folds.moments._host import middle, sum_atoms
-from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments
-from manyfit.folds.passes._protocol import Passes
+from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._host import HostRows, NumPyRows
-from manyfit.folds.rows._source import Linear, RowSource
+from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
-from manyfit.folds.rows.chunks._passes import ChunkPasses
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows, as_rows
 
 Array = NDArray[Any]
-
-# A sample of rows in memory takes at most this part of the limit.
-SAMPLE_PARTS = 4
+Load = Callable[[int, int], Any]
 
 
-class ChunkRows(HostRows):
+class ChunkRows(ChunkSums, HostRows):
     """Base class of rows that lie outside memory.
 
-    A pass reads each chunk once, in order, and gives all atoms their rows of it, also of shuffled folds.
-    Sums of chunks are merged in the order of the rows, so that results do not depend on workers or threads.
     A subclass defines `read`. Its methods are called from one thread at a time.
 
     Parameters
@@ -51,6 +44,8 @@ class ChunkRows(HostRows):
     ----------
     identity : tuple
         Equal for the same data in this process.
+    names : tuple of str
+        The names of the columns, if X is a frame; else empty.
     recomputed : str
         Why each pass computes the rows anew, and how to avoid that; empty if it does not.
     read_by_sklearn : bool
@@ -63,24 +58,31 @@ class ChunkRows(HostRows):
 
     recomputed = ""
     read_by_sklearn = False
+    names: tuple[str, ...] = ()
 
     def __init__(
         self, kind: str, shape: tuple[int, int], dtype: np.dtype[Any], borders: Sequence[int], memory: int
     ) -> None:
-        self.kind, self.shape, self.dtype = kind, shape, dtype
+        self.kind, self.shape, self.dtype, self.n_columns = kind, shape, dtype, shape[1]
         self.borders, self.memory = borders, memory
         self.identity: tuple[Any, ...] = (kind, shape)
         self.bytes_read = 0
         self.failure: Exception | None = None
+        self._sample: tuple[Array, Array] | None = None
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """The rows from `start` to `stop`, in memory."""
 
     @property
+    def n_reads(self) -> int:
+        """The reads of one pass."""
+        return len(self.borders) - 1
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of one row."""
-        return self.shape[1] * self.dtype.itemsize
+        return self.n_columns * self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -100,36 +102,68 @@ class ChunkRows(HostRows):
 
     def load(self, start: int, stop: int) -> Array:
         """`read`, checked and counted; an error names the rows."""
+        return self.checked(lambda: self.as_numbers(self.read(start, stop), stop - start), start, stop)
+
+    def load_frame(self, start: int, stop: int) -> Any:
+        """The rows as scikit-learn's estimators read them: an array, or a frame if X has names."""
+        return self.load(start, stop)
+
+    def load_columns(self, start: int, stop: int, columns: Sequence[int]) -> Any:
+        """`load_frame` of some columns; no others are read, where they lie apart."""
+        return self.load(start, stop)[:, columns]
+
+    def as_numbers(self, block: Any, n: int) -> Array:
+        """`n` rows that were read, as an array of the shape and dtype of X; raises ValueError for others."""
+        block, p = np.asarray(block), self.n_columns
+        if block.shape != (n, p):
+            raise ValueError(f"X gave an array of shape {block.shape}, not {(n, p)}.")
+        if not np.can_cast(block.dtype, self.dtype):
+            raise ValueError(f"X gave numbers of dtype {block.dtype}, not {self.dtype}.")
+        self.bytes_read += n * self.row_bytes
+        return block.astype(self.dtype, copy=False)
+
+    def checked(self, load: Callable[[], Any], start: int, stop: int | None) -> Any:
+        """What `load` returns; its error is raised in each later read, too, and names the rows."""
         if self.failure is not None:
             raise self.failure
         try:
-            block = np.asarray(self.read(start, stop)).astype(self.dtype, copy=False)
-            if block.shape != (stop - start, self.shape[1]):
-                raise ValueError(
-                    f"X gave an array of shape {block.shape}, not {(stop - start, self.shape[1])}."
-                )
+            return load()
         except Exception as error:
-            error.add_note(f"Rows {start} to {stop - 1} of X, a {self.kind}, could not be read.")
+            error.add_note(f"{self.where(start, stop)} of X, a {self.kind}, could not be read.")
             self.failure = error
             raise
-        self.bytes_read += block.nbytes
-        return block
 
-    def chunks(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Array, list[Rows]]]:
-        """The reads that hold rows of some sets, of one set of all rows by default.
+    def where(self, start: int, stop: int | None) -> str:
+        """Some rows, for messages; None stands for an end that is not known."""
+        return f"Rows {start} to {stop - 1}" if stop is not None else f"Rows from {start} on"
 
-        Each read comes with its rows in memory, and those of each set, numbered from its first row. The next
-        one is read meanwhile.
+    def in_turn(self, sets: Sequence[Rows] | None, load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
+        """The reads that hold rows of some sets, with what `load` makes of them, and the rows of each set.
+
+        The rows are numbered from the first of the read. The next read is made meanwhile.
         """
-        sets = [slice(0, self.shape[0])] if sets is None else sets
+        sets = [slice(0, self.borders[-1])] if sets is None else sets
         waiting: list[tuple[slice, Any, list[Rows]]] = []
         with ThreadPoolExecutor(1) as reader:
             for rows, local in RowCuts(sets).reads(self.borders):
-                waiting.append((rows, reader.submit(self.load, rows.start, rows.stop), local))
+                waiting.append((rows, reader.submit(load, rows.start, rows.stop), local))
                 if len(waiting) > 1:
                     yield _loaded(*waiting.pop(0))
             while waiting:
                 yield _loaded(*waiting.pop())
+
+    def chunks(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Array, list[Rows]]]:
+        """The reads that hold rows of some sets, of one set of all rows by default, in memory."""
+        return self.in_turn(sets, self.load)
+
+    def frames(self) -> Iterator[tuple[slice, Any]]:
+        """All reads, as `load_frame` loads them."""
+        for rows, frame, _ in self.in_turn(None, self.load_frame):
+            yield rows, frame
+
+    def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Held, list[Rows]]]:
+        for rows, block, local in self.chunks(sets):
+            yield rows, NumPyRows(block), local
 
     def take(self, rows: Any) -> Array:
         """Some rows as an ndarray of shape (n_rows, p); see `RowSource`."""
@@ -170,11 +204,15 @@ class ChunkRows(HostRows):
         if len(kept):
             yield slice(start, start + len(kept)), kept
 
+    def rows_in_memory(self, rows: Rows) -> Held:
+        """A copy of some rows."""
+        return NumPyRows(self.take(rows))
+
     def sample(self, rows: Array) -> RowSource | None:
         """A copy in memory; None if it would take too much of that."""
-        return None if len(rows) * self.row_bytes > self.memory // SAMPLE_PARTS else super().sample(rows)
+        return None if len(rows) * self.row_bytes > self.memory // SAMPLE_PARTS else self.rows_in_memory(rows)
 
-    # Sums over rows
+    # A first look
 
     def scan(self) -> Scan:
         total = 0.0
@@ -183,66 +221,28 @@ class ChunkRows(HostRows):
                 for rows, block, _ in self.chunks():
                     own = float(block.sum(dtype=np.float64))
                     if not math.isfinite(own):
-                        self._require_finite(rows, block)
+                        self.require_finite(rows, NumPyRows(block))
                     total += own
-        return Scan(self.middle(), math.isfinite(total))
+        return Scan(self.origin(), math.isfinite(total))
 
-    def middle(self) -> Array:
-        """A point amid the rows, (p,)."""
-        return middle(self, np.empty((self.shape[0], 0)), slice(0, self.shape[0]))
+    def origin(self, Y: Array | None = None) -> Array:
+        if self._sample is None:
+            n = self.known_rows()
+            index = evenly_spread(n) if n else np.zeros(1, dtype=np.intp)
+            self._sample = index, self.take(index) if n else np.zeros((1, self.n_columns))
+        index, sample = self._sample
+        given = [sample] if Y is None else [sample, Y[index]]
+        return median_row(np.concatenate(given, axis=1, dtype=np.float64))
 
-    def moments(
-        self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
-    ) -> SummedMoments:
-        origin, p = middle(self, Y, slice(0, self.shape[0])), self.shape[1]
-        found: list[tuple[Moments, int] | None] = [None] * len(atoms)
-        with single_blas_thread():  # the threads of all chunks are the same
-            for rows, block, local in self.chunks(atoms):
-                held = [a for a, own in enumerate(local) if n_rows(own)]
-                W = None if weights is None else weights[rows]
-                parts = sum_atoms(
-                    NumPyRows(block), Y[rows], [local[a] for a in held], W, in_pieces=in_pieces, origin=origin
-                )
-                if not all(np.isfinite(np.diagonal(part.scatter)[:p]).all() for part, _ in parts):
-                    self._require_finite(rows, block)
-                for a, (part, _) in zip(held, parts, strict=True):
-                    found[a] = _merged(found[a], (part, n_rows(local[a])))  # read once, though summed twice
-        d = origin.size
-        none = Moments(0.0, 0.0, origin, np.zeros(d), np.zeros((d, d))), 0
-        return [none if one is None else one for one in found]
+    def known_rows(self) -> int:
+        """How many rows, from the first on, can be read without reading others."""
+        return self.shape[0]
 
-    def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        low, high = np.empty((2, len(atoms), len(columns)), dtype=self.dtype)
-        seen = np.zeros(len(atoms), dtype=bool)
-        for _, block, local in self.chunks(atoms):
-            held = [a for a, own in enumerate(local) if n_rows(own)]
-            least, most = NumPyRows(block).ranges([local[a] for a in held], columns)
-            for a, below, above in zip(held, least, most, strict=True):
-                low[a] = np.minimum(low[a], below) if seen[a] else below
-                high[a] = np.maximum(high[a], above) if seen[a] else above
-                seen[a] = True
-        return low, high
-
-    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> Passes:
-        return ChunkPasses(self, atoms, self.middle() if origin is None else origin)
-
-    def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Array:
-        rows, order = ordered(slice(0, self.shape[0]) if rows is None else rows)
-        _, m, q = linear.coef.shape
-        dtype = np.float32 if keeps_single and self.dtype == np.float32 else np.float64
-        out, done = np.empty((m, n_rows(rows), q), dtype=dtype), 0
-        for _, block, (local,) in self.chunks([rows]):
-            stop = done + n_rows(local)
-            where = slice(done, stop) if order is None else order[done:stop]
-            out[:, where] = NumPyRows(block).predict(linear, local, keeps_single)
-            done = stop
-        return out
-
-    def _require_finite(self, rows: slice, block: Array) -> None:
-        """Raise ValueError, now and in each later read, for numbers that no fit could read."""
-        if self.read_by_sklearn or np.isfinite(block).all():
+    def require_finite(self, rows: slice, block: Held) -> None:
+        values = np.asarray(block.take(slice(None)))
+        if self.read_by_sklearn or np.isfinite(values).all():
             return
-        first = rows.start + int(np.argmin(np.isfinite(block).all(axis=1)))
+        first = rows.start + int(np.argmin(np.isfinite(values).all(axis=1)))
         self.failure = ValueError(
             f"Input X contains NaN or infinity, first in row {first} of {self.shape[0]}. X, a {self.kind}, "
             "is read in chunks, for estimators that accept neither."
@@ -250,9 +250,12 @@ class ChunkRows(HostRows):
         raise self.failure
 
 
-def _loaded(rows: slice, future: Any, local: list[Rows]) -> tuple[slice, Array, list[Rows]]:
+def evenly_spread(n: int) -> Array:
+    """An odd number of rows among `n`, in order."""
+    some = min(n, SAMPLED_ROWS)
+    some -= (some + 1) % 2
+    return np.arange(some) * (n - 1) // max(some - 1, 1)
+
+
+def _loaded(rows: slice, future: Any, local: list[Rows]) -> tuple[slice, Any, list[Rows]]:
     return rows, future.result(), local
-
-
-def _merged(before: tuple[Moments, int] | None, part: tuple[Moments, int]) -> tuple[Moments, int]:
-    return part if before is None else (merged_moments([before[0], part[0]]), before[1] + part[1])

@@ -18,7 +18,17 @@ from manyfit.families import (
     column_step_of,
     moments_behind,
 )
-from manyfit.folds import EncodedFold, Encoding, FoldColumns, MomentsNeeded, Table, Unsupported
+from manyfit.folds import (
+    ChunkEncoding,
+    ChunkRows,
+    ChunkTable,
+    EncodedFold,
+    Encoding,
+    FoldColumns,
+    MomentsNeeded,
+    Table,
+    Unsupported,
+)
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pipeline_spec import PipelineReader, StepSpec
 
@@ -58,8 +68,13 @@ class EncodedColumns:
         self._job = job
         if not job.splits.n_splits:
             raise Unsupported("there are no splits")
-        table = Table(job.X)
-        self._planned = Encoding(table, _most_made(table.shape[0], job.options.memory_limit))
+        limit = job.options.memory_limit
+        if isinstance(job.X, ChunkRows):
+            table: Table = ChunkTable(job.X, job.splits.atom_groups, limit)
+            self._planned: Encoding = ChunkEncoding(table, _most_made(table.shape[0], limit))
+        else:
+            table = Table(job.X)
+            self._planned = Encoding(table, _most_made(table.shape[0], limit))
         self._start = FoldColumns.start(EncodedFold(self._planned, *job.splits.indices(0)))
         self._found: dict[Any, _Rows | str] = {}  # by key of steps: their rows, or the reason
         reader = PipelineReader(job.estimator)
@@ -129,7 +144,9 @@ class EncodedColumns:
             raise Unsupported(f"more than {MOST_DIVIDED} splits divide columns into bins")
         for i in range(1, splits.n_splits):
             with suppress(Exception):  # a fold that cannot be read is left to scikit-learn
-                _rows_behind(steps, FoldColumns.start(EncodedFold(self._planned, *splits.indices(i))))
+                _rows_behind(
+                    steps, FoldColumns.start(EncodedFold(self._planned, *splits.indices(i), split=i))
+                )
         return found
 
 

@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds import FittedVectorizer, TermSelection, Texts, counts_texts
+from tests._covering import spread
 
 rng = np.random.default_rng(0)
 # Many ties in document frequencies and totals, words of one letter, words with accents and in upper case.
@@ -95,7 +96,7 @@ def _take(texts, rows):
 
 
 @pytest.mark.invariant("A vectorizer fitted by the counts of all texts is scikit-learn's to the bit")
-@pytest.mark.parametrize("step", [*COUNTS, *TFIDF])
+@pytest.mark.parametrize("step", spread([*COUNTS, *TFIDF], 22))
 def test_fits_and_outputs_are_bit_for_bit_those_of_the_vectorizer(step):
     texts = Texts(TEXTS)
     assert counts_texts(step)

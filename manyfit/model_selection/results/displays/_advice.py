@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 _FEWEST_FOR_AN_EDGE = 3
 
 
-def advise(search: Any, results: Mapping[str, Any], metric: str | None) -> list[str]:
+def advise(search: Any, results: Mapping[str, Any], metric: str | None, X: Any) -> list[str]:
     """Lines for the report of a search that has chosen `best_index_` by the mean of a metric.
 
     None: another rule has chosen. A halving search is judged by its last round.
@@ -38,7 +38,7 @@ def advise(search: Any, results: Mapping[str, Any], metric: str | None) -> list[
     if metric is None or not best.size:
         return lines
     mean = np.asarray(results[f"mean_test_{metric}"], dtype=float)[rows]
-    lines += _edges(search, parameters, mean, int(best[0]))
+    lines += _edges(search, parameters, mean, int(best[0]), _width(X))
     folds = np.column_stack(
         [np.asarray(results[f"split{i}_test_{metric}"], dtype=float)[rows] for i in range(search.n_splits_)]
     )
@@ -51,14 +51,15 @@ def _constant(parameters: Mapping[str, Parameter]) -> Iterator[str]:
             yield f"{name} has one value, {one.texts[0]}: set it on the estimator, or add values."
 
 
-def _edges(search: Any, parameters: Mapping[str, Parameter], mean: Floats, best: int) -> Iterator[str]:
+def _edges(
+    search: Any, parameters: Mapping[str, Parameter], mean: Floats, best: int, n_columns: int
+) -> Iterator[str]:
     """A line for each numeric parameter whose best value is the smallest or the largest of those listed.
 
-    None where the neighbouring value scores as well, where values are drawn, where the estimator takes none
-    beyond, and where the value is the number of columns.
+    None where the neighbouring value scores as well, where values are drawn, and where the estimator takes no
+    value beyond, such as a number of components that is the number of columns.
     """
     drawn = _drawn(search)
-    n_columns = getattr(getattr(search, "best_estimator_", None), "n_features_in_", None)
     for name, one in parameters.items():
         n, code = len(one.values), int(one.codes[best])
         if name in drawn or not one.is_ordered or n < _FEWEST_FOR_AN_EDGE or code not in (0, n - 1):
@@ -68,9 +69,16 @@ def _edges(search: Any, parameters: Mapping[str, Parameter], mean: Floats, best:
             continue
         end, way = ("smallest", "smaller") if code == 0 else ("largest", "larger")
         value = one.values[code]
-        if is_bound_of(search.estimator, name, value, way) or (way == "larger" and value == n_columns):
+        counts_columns = way == "larger" and isinstance(value, numbers.Integral) and value == n_columns
+        if counts_columns or is_bound_of(search.estimator, name, value, way):
             continue
         yield (f"The best {name}, {_shown(value)}, is the {end} of {n} values: {way} ones may score better.")
+
+
+def _width(X: Any) -> int:
+    """The number of columns of X; 0 if it has none, as texts."""
+    shape: Any = getattr(X, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 0
 
 
 def _drawn(search: Any) -> set[str]:

@@ -1,0 +1,60 @@
+"""The numbers of a column in some rows, without gaps: what scalers and imputers learn from."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class KnownNumbers:
+    """The numbers of a column that are no gaps, and how many gaps there are."""
+
+    def __init__(self, numbers: Array) -> None:
+        is_gap = np.isnan(numbers)
+        self.values, self.n_gaps = numbers[~is_gap], int(is_gap.sum())
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return int(self.values.size)
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return float(self.values.mean())
+
+    @property
+    def variance(self) -> float:
+        """Their variance, over their number."""
+        return float(self.values.var())
+
+    @property
+    def low(self) -> float:
+        """The smallest."""
+        return float(self.values.min())
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        return float(self.values.max())
+
+
+class SummedNumbers(KnownNumbers):
+    """The same from size, mean, sum of squares about it, minimum and maximum; `load` reads the numbers."""
+
+    size, mean, variance, low, high = 0, 0.0, 0.0, 0.0, 0.0  # type: ignore[assignment]
+
+    def __init__(self, spread: tuple[float, ...], n_gaps: int, load: Callable[[], Array]) -> None:
+        size, self.mean, squares, self.low, self.high = spread  # type: ignore[misc]
+        self.size, self.n_gaps, self._load = int(size), n_gaps, load  # type: ignore[misc]
+        self.variance = squares / size if size else 0.0  # type: ignore[misc]
+
+    @cached_property
+    def values(self) -> Array:  # type: ignore[override]
+        """The numbers."""
+        numbers = self._load()
+        return numbers[~np.isnan(numbers)]

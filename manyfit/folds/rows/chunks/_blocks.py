@@ -1,0 +1,208 @@
+"""Blocks of rows that a function of the user's reads one after the other."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds.rows._inputs import NUMBERS
+from manyfit.folds.rows.chunks._frames import FrameRows, join_frames, number_dtype_of
+from manyfit.folds.rows.chunks._parts import PartRows
+
+Array = NDArray[Any]
+
+_RECOMPUTED = (
+    "Each pass calls the function of Blocks anew: if it computes or parses the blocks, write them to "
+    "Parquet, Zarr or HDF5 first"
+)
+
+
+class Blocks:
+    """X as blocks of rows, read one after the other, with y and sample weights if these come with them.
+
+    Parameters
+    ----------
+    blocks : callable or xgboost.DataIter
+        ``blocks()`` returns an iterator of blocks from the first row on, the same ones in each call. A block
+        is ``X``, ``(X, y)`` or ``(X, y, sample_weight)``; X is an array of shape (n_rows, n_features) or a
+        frame of pandas or polars, in host memory. Of an ``xgboost.DataIter``, ``reset`` and ``next`` are
+        called; its ``data``, ``label`` and ``weight`` are read.
+
+    Notes
+    -----
+    A first pass counts the rows and keeps y and the weights. Every further pass calls `blocks` again, and so
+    does a look at some of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyfit.estimators import Ridge
+    >>> from manyfit.folds import Blocks
+    >>> def read_blocks():
+    ...     for k in range(3):
+    ...         X = np.arange(20.0).reshape(10, 2) ** (k + 1)
+    ...         yield X, X[:, 0]
+    >>> Ridge(alpha=1e-9).fit(Blocks(read_blocks)).coef_.round(3)
+    array([ 1., -0.])
+    """
+
+    def __init__(self, blocks: Any) -> None:
+        if not callable(blocks) and not (hasattr(blocks, "next") and hasattr(blocks, "reset")):
+            raise TypeError(
+                "Blocks takes a function that returns an iterator of blocks, and got "
+                f"{type(blocks).__name__}. An iterator can be read only once: pass the function that "
+                "makes it."
+            )
+        self._read = blocks if callable(blocks) else lambda: _iterate(blocks)
+        self.source = blocks
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+        """X, y and sample weight of each block, None where there is none."""
+        for block in self._read():
+            yield (*block, None, None)[:3] if isinstance(block, tuple) else (block, None, None)
+
+
+def _iterate(data_iter: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The blocks of an `xgboost.DataIter`."""
+    found: list[tuple[Any, Any, Any]] = []
+
+    def take(data: Any, label: Any = None, weight: Any = None, **_: Any) -> None:
+        found.append((data, label, weight))
+
+    data_iter.reset()
+    while data_iter.next(take):
+        yield found.pop()
+
+
+class CountedBlocks:
+    """The first pass over blocks: their lengths, y, weights and dtypes; the blocks, too, if they are few.
+
+    Attributes
+    ----------
+    y, sample_weight : ndarray or None
+        Of all rows.
+    kept : array or frame, or None
+        All rows, if they take at most `memory` bytes.
+    """
+
+    def __init__(self, blocks: Blocks, memory: int) -> None:
+        self.blocks = blocks
+        self.lengths, self.nbytes = list[int](), 0
+        targets, weights, kept = list[Any](), list[Any](), list[Any]()
+        self.names: list[Any] | None = None
+        self.dtypes: list[Any] = []
+        for k, (X, y, w) in enumerate(blocks):
+            self._require_block(k, X, y, w)
+            self.lengths.append(len(X))
+            self.nbytes += _nbytes(X)
+            targets.append(y)
+            weights.append(w)
+            kept = [*kept, X] if self.nbytes <= memory else []
+        if not self.lengths:
+            raise ValueError("Found array with 0 sample(s): the function of Blocks yields no block.")
+        self.kept = join_frames(kept) if kept else None
+        self.y, self.sample_weight = _joined("y", targets), _joined("sample_weight", weights)
+
+    def rows(self, memory: int) -> PartRows:
+        """The rows as they are read in later passes."""
+        rows = ArrayBlocks(self, memory) if self.names is None else FrameBlocks(self, memory)
+        rows.recomputed = _RECOMPUTED
+        rows.bytes_read = self.nbytes
+        return rows
+
+    def _require_block(self, k: int, X: Any, y: Any, w: Any) -> None:
+        """Raise ValueError for a block that does not go with those before it."""
+        is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
+        if not is_frame and (type(X) not in (np.ndarray, np.memmap) or X.ndim != 2):
+            found = type(X).__name__ + (f" of {X.ndim} dimensions" if hasattr(X, "ndim") else "")
+            raise ValueError(
+                f"Block {k} of X is a {found}. Blocks are arrays of two dimensions, or frames of pandas or "
+                "polars."
+            )
+        names = list(X.columns) if is_frame else None
+        dtypes = [number_dtype_of(one) for one in X.dtypes] if is_frame else [X.dtype] * X.shape[1]
+        if not self.lengths:
+            self.names, self.dtypes = names, dtypes
+        if names != self.names or len(dtypes) != len(self.dtypes):
+            columns = f"{len(dtypes)} columns" if names is None else f"columns {names[:10]}"
+            first = f"{len(self.dtypes)}" if self.names is None else f"{self.names[:10]}"
+            raise ValueError(f"Block {k} of X has {columns}, and block 0 has {first}.")
+        if not is_frame and X.dtype.str[1:] not in NUMBERS | {"b1"}:
+            raise ValueError(f"Block {k} of X is of dtype {X.dtype}. Blocks are read of numbers.")
+        self.dtypes = [_common(one, other) for one, other in zip(self.dtypes, dtypes, strict=True)]
+        for name, one in (("y", y), ("sample_weight", w)):
+            if one is not None and len(one) != len(X):
+                raise ValueError(f"Block {k} has {len(X)} rows of X, and {len(one)} of {name}.")
+
+
+def _common(one: np.dtype[Any] | None, other: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype of a column whose blocks have these two."""
+    return None if one is None or other is None else np.dtype(np.result_type(one, other))
+
+
+def _nbytes(X: Any) -> int:
+    if isinstance(X, np.ndarray):
+        return int(X.nbytes)
+    return int(X.memory_usage(deep=True).sum() if hasattr(X, "memory_usage") else X.estimated_size())
+
+
+def _joined(name: str, parts: list[Any]) -> Array | None:
+    """The targets or weights of all blocks; raises ValueError if some have none."""
+    without = [k for k, part in enumerate(parts) if part is None]
+    if not without:
+        return np.concatenate([np.asarray(part) for part in parts])
+    if len(without) < len(parts):
+        raise ValueError(f"Block {without[0]} has no {name}, and others have it.")
+    return None
+
+
+class _InOrder:
+    """The blocks by number: read on from the last one, or from the first again."""
+
+    def __init__(self, blocks: Blocks, n: int) -> None:
+        self._blocks, self._n = blocks, n
+        self._next, self._iterator = 0, iter(blocks)
+
+    def __getitem__(self, k: int) -> Any:
+        if k < self._next:
+            self._next, self._iterator = 0, iter(self._blocks)
+        while True:
+            block = next(self._iterator, None)
+            if block is None:
+                raise ValueError(
+                    f"The function of Blocks yields {self._next} blocks, and yielded {self._n} before."
+                )
+            self._next += 1
+            if self._next > k:
+                return block[0]
+
+
+class ArrayBlocks(PartRows):
+    """Blocks that are arrays."""
+
+    def __init__(self, counted: CountedBlocks, memory: int) -> None:
+        lengths = counted.lengths
+        dtype = np.dtype(np.result_type(*counted.dtypes)) if counted.dtypes else np.dtype(float)
+        super().__init__("Blocks of arrays", len(counted.dtypes), dtype, len(lengths), lengths, memory)
+        self._in_order = _InOrder(counted.blocks, len(lengths))
+        self.identity = ("Blocks", id(counted.blocks.source), *lengths)
+
+    def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
+        part = np.asarray(self._in_order[k])
+        return part if columns is None else part[:, columns]
+
+
+class FrameBlocks(FrameRows):
+    """Blocks that are frames."""
+
+    def __init__(self, counted: CountedBlocks, memory: int) -> None:
+        lengths = counted.lengths
+        assert counted.names is not None
+        super().__init__("Blocks of frames", counted.names, counted.dtypes, len(lengths), lengths, memory)
+        self._in_order = _InOrder(counted.blocks, len(lengths))
+        self.identity = ("Blocks", id(counted.blocks.source), *lengths)
+
+    def read_columns(self, k: int, columns: Sequence[str]) -> Any:
+        frame = self._in_order[k]
+        return frame if list(frame.columns) == list(columns) else frame[list(columns)]

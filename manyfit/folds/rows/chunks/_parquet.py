@@ -1,0 +1,101 @@
+"""Rows of Parquet files: row groups of a `pyarrow.dataset.Dataset`, of which wanted columns are read."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
+
+Array = NDArray[Any]
+
+KIND = "pyarrow.dataset.Dataset"
+
+
+class ParquetRows(FrameRows):
+    """Rows of a `pyarrow.dataset.Dataset`, a row group at a time, in frames of pandas.
+
+    Files of other formats are read whole, one after the other.
+    """
+
+    def __init__(self, X: Any, memory: int, columns: Sequence[str] | None = None) -> None:
+        schema = X.schema
+        names = schema.names if columns is None else columns
+        try:
+            self._parts = [part for fragment in X.get_fragments() for part in _row_groups(fragment)]
+        except ValueError as error:
+            error.add_note(f"X is a {KIND} that filters rows; write these rows to a file first.")
+            raise
+        lengths = [_length(part) for part in self._parts]
+        empty = schema.empty_table().to_pandas()
+        dtypes = [number_dtype_of(empty[name].dtype) for name in names]
+        gaps = _columns_with_gaps(self._parts)
+        dtypes = [
+            _with_gaps(dtype) if gaps is None or name in gaps else dtype
+            for name, dtype in zip(names, dtypes, strict=True)
+        ]
+        self._X = X
+        super().__init__(KIND, names, dtypes, len(self._parts), lengths, memory)
+        self.identity = (KIND, tuple(X.files) if hasattr(X, "files") else id(X), self.names, *lengths)
+
+    def read_columns(self, k: int, columns: Sequence[str]) -> Any:
+        return self._parts[k].to_table(schema=self._X.schema, columns=list(columns)).to_pandas()
+
+
+def open_parquet(X: Any) -> Any:
+    """The `pyarrow.dataset.Dataset` of a path of Parquet files; anything else as it is."""
+    if not is_parquet_path(X):
+        return X
+    try:
+        import pyarrow.dataset
+    except ImportError as error:
+        error.add_note(f"X={os.fspath(X)!r} is read by pyarrow, which is not installed.")
+        raise
+    return pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive")
+
+
+def is_parquet_path(X: Any) -> bool:
+    """Whether X is a path, or a string that ends in ``.parquet`` or is a folder."""
+    return isinstance(X, os.PathLike) or (isinstance(X, str) and (X.endswith(".parquet") or os.path.isdir(X)))
+
+
+def read_column(X: Any, name: str) -> Any:
+    """A column of a `pyarrow.dataset.Dataset` as a series of pandas."""
+    if name not in X.schema.names:
+        raise ValueError(f"y={name!r} is not among the columns of X: {X.schema.names[:10]}.")
+    return X.to_table(columns=[name]).to_pandas()[name]
+
+
+def _row_groups(fragment: Any) -> list[Any]:
+    split = getattr(fragment, "split_by_row_group", None)
+    return [fragment] if split is None else split()
+
+
+def _length(part: Any) -> int:
+    groups = getattr(part, "row_groups", None)
+    return sum(group.num_rows for group in groups) if groups else part.count_rows()
+
+
+def _with_gaps(dtype: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype that pandas gives a column with gaps; None if that is no dtype of numbers."""
+    if dtype is None or dtype.kind == "f":
+        return dtype
+    return None if dtype.kind == "b" else np.dtype(np.float64)
+
+
+def _columns_with_gaps(parts: Sequence[Any]) -> set[str] | None:
+    """Columns that may hold gaps, as far as the files' statistics tell; None if nothing is known."""
+    found = set[str]()
+    for part in parts:
+        metadata = getattr(part, "metadata", None)
+        if metadata is None:
+            return None
+        for group in part.row_groups:
+            row_group = metadata.row_group(group.id)
+            for column in map(row_group.column, range(row_group.num_columns)):
+                known = column.statistics
+                if known is None or not known.has_null_count or known.null_count:
+                    found.add(column.path_in_schema)
+    return found

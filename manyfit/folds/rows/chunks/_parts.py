@@ -1,0 +1,213 @@
+"""Rows in parts, which are read whole, and whose lengths may be unknown before the first pass."""
+
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, require_read
+from manyfit.folds.rows.chunks._rows import ChunkRows, Load
+from manyfit.folds.splits._atoms import Rows
+
+Array = NDArray[Any]
+
+
+class PartRows(ChunkRows):
+    """Base class of rows in parts: the chunks of a Dask collection, row groups of a file, blocks of a user.
+
+    The first pass over all parts counts their rows, if nobody knows them; a later pass that finds other
+    lengths raises a ValueError. A subclass defines `read_part`.
+
+    Parameters
+    ----------
+    kind : str
+        The class of X, for messages.
+    p : int
+        Number of columns.
+    dtype : dtype
+        See `ChunkRows`.
+    n_parts : int
+        Number of parts.
+    lengths : sequence of int or None
+        Their rows.
+    memory : int
+        See `ChunkRows`.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        p: int,
+        dtype: np.dtype[Any],
+        n_parts: int,
+        lengths: Sequence[int] | None,
+        memory: int,
+    ) -> None:
+        self._n: int | None = None
+        self._n_parts, self._lengths = n_parts, None if lengths is None else list(lengths)
+        self._first: Any = None
+        self._counting: tuple[int, Any] | None = None  # a part, and its first row
+        super().__init__(kind, (-1, p), dtype, [], memory)
+        self.identity = (kind, id(self))
+        if lengths is not None:
+            self._finish_count()
+
+    @abstractmethod
+    def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
+        """The rows of a part, with all columns or some; an array or a frame."""
+
+    def select(self, part: Any, columns: Sequence[int]) -> Any:
+        """Some columns of a part."""
+        return part[:, columns]
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Some parts as one."""
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def cut(self, part: Any, start: int, stop: int) -> Any:
+        """Some rows of a part."""
+        return part[start:stop]
+
+    # Lengths
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Numbers of rows and columns; a pass counts the rows unless `expect` has said how many."""
+        if self._n is None:
+            for _ in self._count([], self.load):
+                pass
+        assert self._n is not None
+        return self._n, self.n_columns
+
+    @shape.setter
+    def shape(self, given: tuple[int, int]) -> None:
+        """The number of columns is known from the start."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the lengths of the parts are known."""
+        return self._lengths is not None
+
+    @property
+    def n_reads(self) -> int:
+        return len(self.borders) - 1 if self.is_counted else self._n_parts
+
+    def expect(self, n: int) -> None:
+        """Take the number of rows from y, unless they were counted; the first pass checks it."""
+        if not self.is_counted:
+            self._n = n
+
+    def known_rows(self) -> int:
+        return len(self._first_part()) if self._lengths is None else next(n for n in self._lengths if n)
+
+    def _first_part(self) -> Any:
+        """The first part, kept until the rows are counted."""
+        if self._first is None:
+            self._first = self.read_part(0)
+        return self._first
+
+    def _finish_count(self) -> None:
+        assert self._lengths is not None
+        total = sum(self._lengths)
+        if self._n is not None and self._n != total:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: [{total}, {self._n}]. X, a "
+                f"{self.kind}, has {total} rows in {self._n_parts} chunks, and y has {self._n}."
+            )
+        if not total or not self.n_columns:
+            what = "sample(s)" if not total else "feature(s)"
+            raise ValueError(
+                f"Found array with 0 {what} (shape=({total}, {self.n_columns})): X, a {self.kind}, is empty."
+            )
+        self._n, self._first = total, None
+        self.borders = joined_borders(self._lengths, self.row_bytes, self.memory)
+        self._ends = np.cumsum([0, *self._lengths])
+
+    # Reads
+
+    def read(self, start: int, stop: int, columns: Sequence[int] | None = None) -> Any:
+        if self._lengths is None:  # the part that is being counted, or the first
+            before, part = self._counting or (0, self._first_part())
+            part = part if columns is None else self.select(part, columns)
+            return self.cut(part, start - before, stop - before)
+        first = int(np.searchsorted(self._ends, start, side="right")) - 1
+        last = int(np.searchsorted(self._ends, stop, side="left"))
+        parts = []
+        for k in range(first, last):
+            part = self.read_part(k, columns)
+            if len(part) != self._lengths[k]:
+                raise ValueError(
+                    f"Chunk {k} of X has {len(part)} rows, and had {self._lengths[k]} when they were counted."
+                )
+            low, high = max(start - self._ends[k], 0), min(stop - self._ends[k], len(part))
+            if high > low:
+                parts.append(part if high - low == len(part) else self.cut(part, int(low), int(high)))
+        return self.join(parts)
+
+    def where(self, start: int, stop: int | None) -> str:
+        rows = super().where(start, stop)
+        if self._lengths is None or stop is None:
+            return rows
+        first, last = np.searchsorted(self._ends, (start, stop - 1), side="right") - 1
+        chunks = f"Chunk {first}" if first == last else f"Chunks {first} to {last}"
+        return f"{chunks} ({rows[0].lower()}{rows[1:]})"
+
+    def in_turn(self, sets: Sequence[Rows] | None, load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
+        if self.is_counted:
+            yield from super().in_turn(sets, load)
+        else:
+            yield from self._count([slice(0, sys.maxsize)] if sets is None else sets, load)
+
+    def _count(self, sets: Sequence[Rows], load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
+        """`in_turn` over all parts, whose rows are counted."""
+        cuts, lengths, start = RowCuts(sets), list[int](), 0
+        try:
+            with ThreadPoolExecutor(1) as reader:
+                ahead = reader.submit(self._counted_part, 0, 0)
+                for k in range(self._n_parts):
+                    part = ahead.result()
+                    stop = start + len(part)
+                    self._require_expected(stop)
+                    if k + 1 < self._n_parts:
+                        ahead = reader.submit(self._counted_part, k + 1, stop)
+                    lengths.append(len(part))
+                    self._counting = start, part
+                    if len(part):
+                        yield slice(start, stop), load(start, stop), cuts.within(start, stop)
+                    start = stop
+        finally:
+            self._counting = None
+        self._lengths = lengths
+        try:
+            self._finish_count()
+        except Exception as error:
+            raise self._fail(error) from None
+
+    def _require_expected(self, stop: int) -> None:
+        """Raise ValueError if X has more rows than y."""
+        if self._n is not None and stop > self._n:
+            raise self._fail(
+                ValueError(
+                    f"Found input variables with inconsistent numbers of samples: X, a {self.kind}, has "
+                    f"{stop} rows or more, and y has {self._n}."
+                )
+            )
+
+    def _counted_part(self, k: int, start: int) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            part = self._first_part() if k == 0 else self.read_part(k)
+            require_read(len(part) * self.row_bytes, self.memory)
+        except Exception as error:
+            error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")
+            raise self._fail(error) from None
+        return part
+
+    def _fail(self, error: Exception) -> Exception:
+        self.failure = error
+        return error

@@ -1,0 +1,135 @@
+"""`fit` of scikit-learn's searches: a shadow of manyfit's runs, and hands over its attributes."""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, wraps
+from inspect import signature
+from typing import Any
+
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+from manyfit._compat import SEARCH_METHODS, callbacks_of, fit_context, has_input_hook, parameter_constraints
+from manyfit.installation._host_data import foreign_data
+from manyfit.installation._ledger import keep
+from manyfit.installation._settings import Settings, current
+from manyfit.model_selection import Report
+from manyfit.model_selection.search import SharedSearch
+
+SEARCHES = (GridSearchCV, RandomizedSearchCV)
+_OPTIONS = ("sharing", "verify", "memory_limit", "client", "checkpoint", "early_stopping", "engine")
+# Attributes of a shadow that its search does not get.
+_OWN = frozenset({*_OPTIONS, "report_", "partial_results_", "_frozen"})
+
+
+class _Shadow(SharedSearch):
+    """What shadows add to `SharedSearch`. Their options are attributes, since a shadow has the parameters of
+    scikit-learn's search, and its `repr`; whoever pickles it gets the search that it stands for.
+    """
+
+    checkpoint = early_stopping = engine = None
+    _stands_for: type
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        state = {name: value for name, value in vars(self).items() if name not in _OWN}
+        return copyreg.__newobj__, (self._stands_for,), state  # type: ignore[attr-defined]
+
+
+def serving_fit(search_class: type) -> Callable[..., Any]:
+    """A `fit` for one of scikit-learn's search classes, which looks like its own."""
+    original: Callable[..., Any] = search_class.fit  # type: ignore[attr-defined]
+
+    @wraps(original)
+    def fit(self: Any, X: Any, y: Any = None, **params: Any) -> Any:
+        settings = current()
+        if settings is None:
+            return original(self, X, y, **params)
+        why = _why_not(self, fit, (X, y, *params.values()))
+        if why is None:
+            _run_shadow(self, search_class, settings, X, y, params)
+            return self
+        fitted = original(self, X, y, **params)
+        _keep_unshared(self, why)
+        return fitted
+
+    fit.__qualname__ = f"{search_class.__qualname__}.fit"  # where pickle finds it
+    return fit
+
+
+def _why_not(search: Any, fit: Callable[..., Any], data: tuple[Any, ...]) -> str | None:
+    """Why scikit-learn has to run a search; None if a shadow can."""
+    cls = type(search)
+    changed = [name for name in SEARCH_METHODS if _overrides(search, name)]
+    changed += ["fit"] if cls.fit is not fit or "fit" in vars(search) else []
+    if changed:
+        return f"{cls.__name__} overrides {', '.join(changed)}"
+    # Other callbacks may ask for the very object that is fitted.
+    if not all(type(one).__module__.startswith("sklearn.callback.") for one in callbacks_of(search)):
+        return "callbacks that are not scikit-learn's"
+    return foreign_data(data)
+
+
+def _overrides(search: Any, name: str) -> bool:
+    found = getattr(type(search), name, None)
+    return name in vars(search) or all(found is not getattr(base, name, None) for base in SEARCHES)
+
+
+@fit_context(prefer_skip_nested_validation=False)  # its errors name the class of the search itself
+def _run_shadow(
+    search: Any, base: type, settings: Settings, X: Any, y: Any, params: Mapping[str, Any]
+) -> None:
+    shadow = _shadow_of(search, base, settings)
+    before, finished = dict(vars(shadow)), False
+    try:
+        if settings.show_plans:
+            print(f"{type(search).__name__}.fit\n{shadow.plan(X, y, **params)}", file=sys.stderr, flush=True)
+        shadow.fit(X, y, **params)
+        finished = True
+    finally:
+        for name, value in vars(shadow).items():
+            if name not in _left_out(finished) and (name not in before or before[name] is not value):
+                setattr(search, name, value)
+        if "report_" in vars(shadow):
+            keep(f"{type(search).__name__}.fit", shadow.report_, search)
+
+
+def _left_out(finished: bool) -> frozenset[str]:
+    """Names of attributes that scikit-learn's search would not have."""
+    if has_input_hook():
+        return _OWN
+    # Before 1.8 it keeps no splitter, and sets `n_splits_` at its end.
+    return _OWN | {"_checked_cv_orig"} | (frozenset() if finished else {"n_splits_"})
+
+
+def _shadow_of(search: Any, base: type, settings: Settings) -> Any:
+    cls = _shadow_class(base)
+    if type(search) is not base:  # errors and callbacks name the class of the user
+        names = {"__module__": type(search).__module__, "__qualname__": type(search).__qualname__}
+        cls = type(type(search).__name__, (cls,), {**names, "_stands_for": type(search)})
+    shadow = cls(**{name: getattr(search, name) for name in _parameters(base)})
+    vars(shadow).update(vars(search))
+    vars(shadow).update({name: getattr(settings, name) for name in _OPTIONS if hasattr(settings, name)})
+    return shadow
+
+
+@cache
+def _shadow_class(base: type) -> type:
+    names = {"__module__": base.__module__, "__qualname__": base.__qualname__, "_stands_for": base}
+    constraints = {"_parameter_constraints": parameter_constraints(base)}
+    return type(base.__name__, (_Shadow, base), {**names, **constraints})
+
+
+@cache
+def _parameters(base: type) -> tuple[str, ...]:
+    return tuple(signature(base).parameters)
+
+
+def _keep_unshared(search: Any, why: str) -> None:
+    """Keep the report of a search that scikit-learn has run."""
+    with suppress(Exception):  # a subclass may keep its results in another form
+        n = len(search.cv_results_["params"]) * search.n_splits_
+        report = Report(fits_requested=n, fits_done=n, left_to_sklearn={why: n})
+        keep(f"{type(search).__name__}.fit", report, search)

@@ -1,0 +1,143 @@
+"""The report of a search as text, and as HTML for notebooks."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from manyfit.arrays import Crossings
+from manyfit.model_selection.results._html import paragraph, table, view
+
+if TYPE_CHECKING:
+    from manyfit.model_selection.results._report import Report
+
+__all__ = ["as_html", "as_text", "describe_sharing"]
+
+
+def describe_sharing(report: "Report") -> str:
+    """How many of the fits were answered by shared work, in a sentence."""
+    asked, shared = report.fits_requested, report.fits_shared
+    alone = report.fits_done - report.family_fits
+    restored = f"{report.fits_restored} were restored from the checkpoint" if report.fits_restored else ""
+    if shared == asked:
+        text = f"All {_count(asked, 'fit')} were answered by shared work"
+    elif shared:
+        text = f"{shared} of {_count(asked, 'fit')} were answered by shared work"
+    elif alone or not restored:
+        which = f"all {asked}" if alone == asked else f"{alone} of {asked}"
+        text = f"No fit was shared: scikit-learn made {which}"
+    else:
+        text = f"No fit had to be made for the {_count(asked, 'fit')} asked for"
+    others = []
+    if shared and alone:
+        others.append(f"{alone} {_was(alone)} made one by one")
+    if restored:
+        others.append(restored)
+    if report.transformer_fits_saved:
+        others.append(f"{_count(report.transformer_fits_saved, 'fit')} of transformers were saved")
+    return "; ".join([text, *others]) + "."
+
+
+def as_text(report: "Report") -> str:
+    """The verdict, what to do, and the counts as a table."""
+    rows = _rows(report)
+    width = max(len(name) for name, _ in rows)
+    table = [f"{name:<{width}}  {value}" for name, value in rows]
+    return "\n".join([describe_sharing(report), *_remarks(report), "", *table])
+
+
+def as_html(report: "Report") -> str:
+    """The verdict, what to do, the groups of the search, and the counts on a click."""
+    groups = [
+        (group["kind"], group["estimator"], group["settings"], group["fits_requested"], _why(group))
+        for group in report.groups
+    ]
+    return view(
+        describe_sharing(report),
+        *map(paragraph, _remarks(report)),
+        table(groups, ("how", "estimator", "settings", "fits asked for", "why no more was shared")),
+        f"<details><summary>All counts, and seconds</summary>{table(_rows(report))}</details>",
+    )
+
+
+def _remarks(report: "Report") -> list[str]:
+    stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
+    return [*_decisions(report), *stopped, *report.advice]
+
+
+def _rows(report: "Report") -> list[tuple[str, Any]]:
+    crossed = (report.bytes_to_device, report.bytes_to_host)
+    rows: list[tuple[str, Any]] = [
+        ("fits asked for", report.fits_requested),
+        ("fits answered by shared work", report.fits_shared),
+        ("fits made one by one", report.fits_done - report.family_fits),
+        *_if_any("fits made by families", report.family_fits),
+        *_if_any("fits made by scikit-learn-intelex", report.engine_fits),
+        *_if_any("its settings compared with scikit-learn", report.engine_compared),
+        *_if_any("fits restored from the checkpoint", report.fits_restored),
+        *_if_any("fits of shared transformers", report.transformer_fits),
+        *_if_any("fits of transformers saved", report.transformer_fits_saved),
+        ("passes over X by shared work", f"{report.passes:.4g}"),
+        *_if_any("bytes read of X in chunks", report.bytes_read),
+        *([("bytes to / from devices", " / ".join(map(str, crossed)))] if any(crossed) else []),
+        *_if_any("synchronisations", report.synchronisations),
+        *((f"crossed: {label}", _describe_crossings(one)) for label, one in report.transfers.items()),
+        *([("workers", report.workers)] if report.workers != 1 else []),
+        *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in report.seconds.items()),
+        *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
+        *((f"left to scikit-learn: {why}", n) for why, n in report.left_to_sklearn.items()),
+        *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
+        *_if_any("steps done again (memory_limit)", report.steps_repeated),
+        *_if_any("scores checked by scikit-learn", len(report.verification)),
+    ]
+    if report.engine_difference is not None:
+        rows.append(("largest difference between the two", f"{report.engine_difference:.1e}"))
+    if report.verification:
+        rows.append(("largest difference", f"{report.largest_difference:.1e}"))
+    return rows
+
+
+def _decisions(report: "Report") -> list[str]:
+    """How undecided fits of the plan were decided, a line for each chain of estimators."""
+    asked, left = Counter[str](), dict[str, Counter[str]]()
+    for group in report.groups:
+        if group.get("fits_undecided"):
+            name = group["estimator"]
+            asked[name] += group["fits_requested"]
+            left.setdefault(name, Counter()).update(group["left_to_sklearn"])
+    lines = []
+    for name, n in asked.items():
+        shared = n - sum(left[name].values())
+        why = _reasons(left[name])
+        lines.append(
+            f"decided for {name}: {shared} of {n} fits shared{f'; not shared: {why}' if why else ''}"
+        )
+    return lines
+
+
+def _why(group: dict[str, Any]) -> str:
+    left = _reasons(group.get("left_to_sklearn", {}))
+    return "; ".join(text for text in (group["reason"], left) if text)
+
+
+def _reasons(left: dict[str, int]) -> str:
+    return "; ".join(f"{why} ({fits})" for why, fits in left.items())
+
+
+def _if_any(name: str, count: int) -> list[tuple[str, int]]:
+    """The row of a count, unless it is 0."""
+    return [(name, count)] if count else []
+
+
+def _describe_crossings(one: Crossings) -> str:
+    """How often and how much crossed for one reason, in words."""
+    ways = (("device", one.to_device, one.bytes_to_device), ("host", one.to_host, one.bytes_to_host))
+    return "; ".join(
+        f"{n} array{'s' * (n != 1)} to the {where}, {size} bytes" for where, n, size in ways if n
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _was(n: int) -> str:
+    return "was" if n == 1 else "were"

@@ -1,0 +1,183 @@
+"""Searches on frames of numbers, gaps and categories in chunks have the scores of the frame in memory."""
+
+from __future__ import annotations
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from manyfit.model_selection import GridSearchCV
+from tests.behaviour.chunks._files import Dataset, limit_for
+from tests.behaviour.chunks._frames import blocks, given_as, parquet, partitions
+
+rng = np.random.default_rng(0)
+N = 601
+NUMBERS, TEXTS = ["age", "fare", "distance"], ["city", "day", "class"]
+
+
+def _with_gaps(values, share):
+    return np.where(rng.uniform(size=len(values)) < share, np.nan, values)
+
+
+FRAME = pd.DataFrame(
+    {
+        "age": _with_gaps(rng.normal(size=N) * 10.0 + 40.0, 0.1),
+        "city": rng.choice(["Bonn", "Ulm", "Kiel", "Trier"], size=N, p=[0.7, 0.2, 0.09, 0.01]),
+        "fare": rng.exponential(size=N) + 0.5,
+        "day": pd.Series(rng.choice(["mo", "tu", None], size=N)),
+        "distance": _with_gaps(rng.integers(0, 9, size=N).astype(float), 0.3),
+        "class": rng.integers(1, 4, size=N),
+        "id": [f"passenger {k}" for k in range(N)],  # which no step reads
+    }
+)
+Y = FRAME["fare"] * 3.0 + FRAME["city"].map({"Bonn": 0.0, "Ulm": 1.0, "Kiel": 2.0, "Trier": 9.0})
+Y = (Y + FRAME["age"].fillna(50.0) / 10.0 + rng.normal(size=N)).to_numpy()
+LABELS = np.where(np.median(Y) < Y, "high", "low")
+WEIGHTS = rng.uniform(0.5, 1.5, size=N)
+KINDS = ["dask", "parquet", "blocks of frames"]
+LIMIT = 40_000  # the frame takes more
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def _model(last, numbers=None, texts=None):
+    numbers = make_pipeline(SimpleImputer(), StandardScaler()) if numbers is None else numbers
+    texts = OneHotEncoder(handle_unknown="ignore") if texts is None else texts
+    return make_pipeline(ColumnTransformer([("numbers", numbers, NUMBERS), ("texts", texts, TEXTS)]), last)
+
+
+def _compare(given, model, grid, y=Y, tol=1e-12, limit=LIMIT, params=None, **options):
+    options = {"refit": False, **options}
+    search = GridSearchCV(model, grid, memory_limit=limit, **options).fit(given, y, **(params or {}))
+    expected = SklearnSearch(model, grid, **options).fit(FRAME, y, **(params or {}))
+    assert search.report_.fits_done == 0
+    for name, values in expected.cv_results_.items():
+        if name.endswith("_score") and not name.startswith(("rank", "std")):
+            np.testing.assert_allclose(search.cv_results_[name], values, rtol=tol, err_msg=name)
+    return search
+
+
+RIDGE = {"ridge__alpha": [0.1, 100.0]}
+
+
+@pytest.mark.invariant("a search on a mixed frame in chunks has the scores of the same frame in memory")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [1, 101, N // 2])
+def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
+    if kind == "dask" and rows == 1:
+        rows = 7  # Dask takes a while for each partition
+    rows, limit = (rows, LIMIT) if rows < N // 2 else (290, 75_000)
+    _compare(given_as(kind, FRAME, rows, tmp_path), _model(Ridge()), RIDGE, limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        (make_pipeline(SimpleImputer(strategy="constant", fill_value=-1.0), StandardScaler()), None),
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), MinMaxScaler()), None),
+        (SimpleImputer(add_indicator=True), None),
+        (make_pipeline(StandardScaler(), SimpleImputer()), None),
+        (make_pipeline(SimpleImputer(strategy="median"), RobustScaler()), None),
+        (make_pipeline(SimpleImputer(), FunctionTransformer(np.sqrt), MaxAbsScaler()), None),
+        (None, OneHotEncoder(min_frequency=20, handle_unknown="infrequent_if_exist")),
+        (None, OrdinalEncoder(encoded_missing_value=-1)),
+        ("drop", OneHotEncoder(handle_unknown="ignore")),
+    ],
+    ids=["constant", "frequent", "marks", "scaled gaps", "median", "function", "rare", "ordinal", "codes"],
+)
+def test_steps(numbers, texts, tmp_path):
+    # Medians keep the columns of numbers, in a quarter of the limit.
+    given = parquet(FRAME, 97, tmp_path / "X")
+    _compare(given, _model(Ridge(), numbers, texts), RIDGE, tol=1e-11, limit=60_000)
+
+
+@pytest.mark.parametrize(
+    ("last", "grid", "y", "options", "tol"),
+    [
+        (Lasso(tol=1e-12), {"lasso__alpha": [0.01, 0.1]}, Y, {"scoring": "neg_mean_squared_error"}, 1e-8),
+        (RidgeClassifier(), {"ridgeclassifier__alpha": [1.0, 99.0]}, LABELS, {}, 1e-12),
+        (Ridge(), RIDGE, Y, {"scoring": "neg_mean_absolute_error", "return_train_score": True}, 1e-11),
+        (Ridge(), RIDGE, Y, {"params": {"ridge__sample_weight": WEIGHTS}}, 1e-11),
+        (
+            LogisticRegression(tol=1e-6), {"logisticregression__C": [1e-3, 1e-2]}, LABELS,
+            {"scoring": "neg_log_loss"}, 1e-5,  # as near as tol asks
+        ),
+    ],
+    ids=["Lasso", "classifier", "predictions", "weights", "iterations"],
+)  # fmt: skip
+def test_estimators_behind_shuffled_folds(last, grid, y, options, tol, tmp_path):
+    cv = KFold(3, shuffle=True, random_state=1)
+    _compare(parquet(FRAME, 149, tmp_path / "X"), _model(last), grid, y, tol, cv=cv, **options)
+
+
+def test_gaps_of_an_array_in_a_file():
+    values = FRAME[NUMBERS].to_numpy()
+    model = make_pipeline(SimpleImputer(), StandardScaler(), Ridge())
+    search = GridSearchCV(model, RIDGE, refit=False, memory_limit=limit_for(values, 30))
+    search.fit(Dataset(values), Y)
+    expected = SklearnSearch(model, RIDGE, refit=False).fit(values, Y)
+    scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
+    np.testing.assert_allclose(*scores, rtol=1e-12)
+
+
+def test_columns_are_read_by_the_pass_that_needs_them(tmp_path):
+    search = _compare(parquet(FRAME, 97, tmp_path / "X"), _model(Ridge()), RIDGE)
+    # One row; numbers for their means and for sums; the texts once, as 64 bytes, and the class.
+    assert search.report_.bytes_read == 6 * 8 * N + N * (2 * 32 + 8) + 3 * 32 + 4 * 8
+    assert search.report_.passes == 1
+
+
+def test_a_target_is_a_column_and_a_plan_reads_what_it_needs(tmp_path):
+    data = parquet(FRAME.assign(target=Y), 97, tmp_path / "X")
+    search = GridSearchCV(_model(Ridge()), RIDGE, refit=False, memory_limit=LIMIT)
+    assert "shared through moments" in str(search.plan(data, "target"))
+    search.fit(data, "target")
+    expected = SklearnSearch(_model(Ridge()), RIDGE, refit=False).fit(FRAME, Y)
+    scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
+    np.testing.assert_allclose(*scores, rtol=1e-12)
+
+
+# Bad input
+
+
+def test_categories_of_several_types_and_columns_that_do_not_fit_are_refused():
+    options = {"refit": False, "memory_limit": LIMIT}
+    mixed = FRAME.assign(city=pd.Series([*FRAME["city"][:400], *range(N - 400)], dtype=object))
+    with pytest.raises(TypeError, match="holds values of several types"):
+        GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(mixed, 100), Y)
+    median = _model(Ridge(), SimpleImputer(strategy="median"))
+    with pytest.raises(TypeError, match="all numbers of a column of X at once, 4,808 bytes"):
+        GridSearchCV(median, RIDGE, refit=False, memory_limit=15_000).fit(blocks(FRAME, 40), Y)
+    with pytest.raises(TypeError, match="not shared: X has columns that are no numbers"):
+        GridSearchCV(Ridge(), {"alpha": [1.0]}, **options).fit(partitions(FRAME, 100), Y)
+    infinite = FRAME.assign(fare=FRAME["fare"].mask(FRAME.index == 500, np.inf))
+    with pytest.raises(TypeError, match="X holds infinity"):
+        GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(infinite, 100), Y)
+
+
+def test_a_column_of_texts_that_becomes_numbers_is_named():
+    parts = [FRAME[k : k + 101].assign(**({"city": 1.0} if k == 303 else {})) for k in range(0, N, 101)]
+    given = dask.dataframe.from_map(lambda part: part, parts, meta=FRAME.iloc[:0])
+    search = GridSearchCV(_model(Ridge()), RIDGE, refit=False, memory_limit=LIMIT)
+    with pytest.raises(ValueError, match="column 'city' of dtype float64, and the others have objects"):
+        search.fit(given, Y)

@@ -1,0 +1,96 @@
+"""A process without Dask: searches work, and what needs a cluster says how to install it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from manyfit._config.sizes import format_size, parse_size
+
+WITHOUT_DASK = """
+import sys
+
+
+class Missing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in ("dask", "distributed"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Missing)
+"""
+SEARCHES = """
+import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from manyfit.model_selection import GridSearchCV, cross_validate
+
+X, y = load_iris(return_X_y=True)
+directory = sys.argv[1]
+for number, (estimator, grid) in enumerate([
+    (Ridge(), {"alpha": [1, 2]}),
+    (make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [1, 2]}),
+    (SVC(), {"kernel": ["rbf", "linear"]}),
+]):
+    for n_jobs in None, 2:
+        checkpoint = f"{directory}/{number}{n_jobs}"
+        search = GridSearchCV(estimator, grid, n_jobs=n_jobs, memory_limit="1 GB", checkpoint=checkpoint)
+        assert str(search.plan(X, y)).splitlines()[1].startswith("Plan: 2 settings")
+        assert np.isfinite(search.fit(X, y).best_score_)
+cross_validate(Ridge(), X, y)
+file = np.memmap(f"{directory}/X", dtype=X.dtype, mode="w+", shape=X.shape)
+file[:] = X
+search = GridSearchCV(Ridge(), {"alpha": [1, 2]}, refit=False, memory_limit="4 kB").fit(file, y)
+assert "read in chunks" in str(search.plan(file, y)) and np.isfinite(search.best_score_)
+"""
+
+
+def test_searches_need_neither_dask_nor_distributed(tmp_path):
+    code = [sys.executable, "-W", "error", "-c", WITHOUT_DASK + SEARCHES, str(tmp_path)]
+    subprocess.run(code, check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("code", "caller"),
+    [
+        ("import manyfit.cluster; manyfit.cluster.local_cluster()", "local_cluster"),
+        ("import manyfit.cluster; manyfit.cluster.describe(None)", "describe"),
+    ],
+)
+def test_what_needs_a_cluster_says_how_to_install_it(code, caller):
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DASK + code], capture_output=True, text=True, timeout=60
+    )
+    assert f"ImportError: {caller} needs Dask's distributed" in run.stderr
+    assert "pip install 'manyfit[cluster]'" in run.stderr
+
+
+def test_a_search_in_this_process_does_not_import_dask(tmp_path):
+    code = SEARCHES + "assert 'dask' not in sys.modules and 'distributed' not in sys.modules"
+    subprocess.run([sys.executable, "-c", "import sys\n" + code, str(tmp_path)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "text", ["100", "100 MB", "5.4 kB", "1kiB", "1e6", "1E6 kb", "2 GiB", " 3 B ", "MB", "7k", "7Ki"]
+)
+def test_sizes_are_read_as_dask_reads_them(text):
+    from dask.utils import parse_bytes
+
+    assert parse_size(text) == parse_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "many", "5 XB", "1 MB 2", "-5 MB", "1..2 MB"])
+def test_other_texts_are_no_sizes(text):
+    with pytest.raises(ValueError, match=r"not a number of bytes|could not convert"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 921, 922, 1024, 123456, 10**9, 3 * 10**12, 2**60])
+def test_sizes_are_written_as_dask_writes_them(n_bytes):
+    from dask.utils import format_bytes
+
+    assert format_size(n_bytes) == format_bytes(n_bytes)

@@ -1,0 +1,446 @@
+"""Searches of scikit-learn's own classes under `install`, against the same searches without."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import inspect
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+import weakref
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import manyfit
+from manyfit._compat import SEARCH_METHODS
+
+ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
+
+
+def without_times(value):
+    """An attribute of a search without seconds, and estimators as their text; predictions are compared, too."""
+    if isinstance(value, dict):
+        return {name: without_times(one) for name, one in value.items() if "_time" not in name}
+    return repr(value) if hasattr(value, "get_params") else value
+
+
+def same(one, other) -> None:
+    """Both searches have the same attributes in the same order."""
+    assert list(vars(one)) == list(vars(other))
+    for name, value in vars(one).items():
+        found = vars(other)[name]
+        if name not in ("refit_time_", "cv", "random_state", "_checked_cv_orig", "scorer_"):
+            assert type(found) is type(value), name
+            np.testing.assert_equal(_rounded(without_times(found)), _rounded(without_times(value)), name)
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return value.round(9)
+    return round(value, 9) if isinstance(value, float) else value
+
+
+def second(results):
+    return 1
+
+
+CASES = {
+    "grid": lambda: GridSearchCV(Ridge(), ALPHAS),
+    "pipeline": lambda: GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0, 2.0]}),
+    "randomized": lambda: RandomizedSearchCV(
+        Ridge(), {"alpha": np.arange(1.0, 9.0)}, n_iter=4, random_state=1
+    ),
+    "generator": lambda: RandomizedSearchCV(
+        Ridge(), {"alpha": np.arange(1.0, 9.0)}, n_iter=4, random_state=np.random.RandomState(3)
+    ),
+    "train scores": lambda: GridSearchCV(Ridge(), ALPHAS, return_train_score=True, cv=3),
+    "metrics": lambda: GridSearchCV(
+        Ridge(), ALPHAS, scoring=["r2", "neg_mean_squared_error"], refit="r2", cv=3
+    ),
+    "no refit": lambda: GridSearchCV(
+        Ridge(), ALPHAS, scoring=["r2", "neg_mean_squared_error"], refit=False, cv=3
+    ),
+    "callable refit": lambda: GridSearchCV(Ridge(), ALPHAS, refit=second, cv=3),
+    "joblib": lambda: GridSearchCV(Ridge(), ALPHAS, n_jobs=2, cv=3),
+    "unshared": lambda: GridSearchCV(
+        DecisionTreeClassifier(random_state=0), {"min_samples_leaf": [1, 5]}, cv=3, scoring="accuracy"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_attributes_are_scikit_learns(name, regression):
+    X, y = regression
+    y = (y > 100).astype(int) if name == "unshared" else y
+    expected = CASES[name]().fit(X, y)
+    with manyfit.installed():
+        found = CASES[name]()
+        assert found.fit(X, y) is found
+        same(expected, found)
+        same(expected, found.fit(X, y)) if name != "generator" else None  # again
+        assert manyfit.report_of(found) is manyfit.last_report()
+        assert manyfit.report_of(found).fits_requested == len(found.cv_results_["params"]) * found.n_splits_
+        assert (manyfit.report_of(found).fits_shared > 0) == (name != "unshared")
+    np.testing.assert_allclose(found.predict(X), expected.predict(X)) if found.refit else None
+
+
+def test_frames_groups_and_weights(regression):
+    X, y = pd.DataFrame(regression[0]).add_prefix("f"), pd.Series(regression[1])
+    given = {"groups": np.arange(len(y)) % 6, "sample_weight": np.linspace(1, 2, len(y))}
+    searches = [GridSearchCV(Ridge(), ALPHAS, cv=GroupKFold(3)) for _ in range(2)]
+    searches[0].fit(X, y, **given)
+    with manyfit.installed():
+        searches[1].fit(X, y, **given)
+    same(*searches)
+    assert manyfit.report_of(searches[1]).fits_shared == 9
+    assert list(searches[1].feature_names_in_) == list(X.columns)
+
+
+# Subclasses
+
+
+class OwnCandidates(GridSearchCV):
+    def _run_search(self, evaluate_candidates, **_):
+        evaluate_candidates([{"alpha": 1.0}])
+        evaluate_candidates([{"alpha": 2.0}])
+
+
+class OwnFit(GridSearchCV):
+    def fit(self, X, y=None, **params):
+        self.began_ = True
+        return super().fit(X, y, **params)
+
+
+class OwnTable(RandomizedSearchCV):
+    def _format_results(self, *args, **kwargs):
+        return super()._format_results(*args, **kwargs) | {"extra": np.zeros(1)}
+
+
+class ChoosesLast:
+    @staticmethod
+    def _select_best_index(refit, refit_metric, results):
+        return len(results["params"]) - 1
+
+
+class Mixed(ChoosesLast, GridSearchCV):
+    pass
+
+
+class OwnScore(GridSearchCV):
+    def score(self, X, y=None, **params):
+        return -1.0
+
+
+class MoreParameters(GridSearchCV):
+    """A subclass with a parameter of its own, which is checked."""
+
+    _parameter_constraints = {**GridSearchCV._parameter_constraints, "level": [int]}  # noqa: RUF012
+
+    def __init__(self, estimator, param_grid, *, level=1, cv=None):
+        super().__init__(estimator, param_grid, cv=cv)
+        self.level = level
+
+
+class Fixed(RandomizedSearchCV):
+    """A subclass that sets parameters by itself, and has another signature."""
+
+    def __init__(self, alphas=(1.0, 2.0)):
+        super().__init__(Ridge(), {"alpha": list(alphas)}, n_iter=len(alphas), random_state=0)
+        self.alphas = alphas
+
+
+class AsWhole(GridSearchCV):
+    """A subclass that is equal to others, and therefore not hashable."""
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+
+OVERRIDES = {
+    OwnCandidates: "overrides _run_search",
+    OwnFit: "overrides fit",
+    OwnTable: "overrides _format_results",
+    Mixed: "overrides _select_best_index",
+}
+
+
+@pytest.mark.parametrize("cls", OVERRIDES)
+def test_subclasses_that_override_what_fit_calls_are_left_to_scikit_learn(cls, regression):
+    expected, found = (cls(Ridge(), ALPHAS, **({"n_iter": 3} if cls is OwnTable else {})) for _ in range(2))
+    expected.fit(*regression)
+    with manyfit.installed():
+        found.fit(*regression)
+    same(expected, found)
+    n = len(found.cv_results_["params"]) * 5
+    report = manyfit.report_of(found)
+    assert report.left_to_sklearn == {f"{cls.__name__} {OVERRIDES[cls]}": n}
+    assert (report.fits_requested, report.fits_done, report.fits_shared) == (n, n, 0)
+    assert f"left to scikit-learn: {cls.__name__} {OVERRIDES[cls]}" in str(report)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OwnScore(Ridge(), ALPHAS),
+        lambda: MoreParameters(Ridge(), ALPHAS, level=3),
+        lambda: Fixed(),
+        lambda: AsWhole(Ridge(), ALPHAS),
+    ],
+)
+def test_other_subclasses_are_served(make, regression):
+    expected, found = make().fit(*regression), make()
+    with manyfit.installed():
+        found.fit(*regression)
+    assert type(found) is type(expected)
+    same(expected, found)
+    assert manyfit.report_of(found).fits_shared == manyfit.report_of(found).fits_requested
+    copy = pickle.loads(pickle.dumps(found))
+    assert type(copy) is type(found) and copy.best_score_ == found.best_score_
+    assert manyfit.report_of(copy) is None
+
+
+def test_reports_belong_to_objects_that_are_equal_but_not_the_same(regression):
+    one, other = AsWhole(Ridge(), ALPHAS), AsWhole(Ridge(), {"alpha": [1.0]})
+    with manyfit.installed():
+        one.fit(*regression), other.fit(*regression)
+    assert [manyfit.report_of(search).fits_requested for search in (one, other)] == [15, 5]
+
+
+def test_methods_of_one_object_count(regression):
+    search = GridSearchCV(Ridge(), ALPHAS)
+    search._run_search = lambda evaluate, **_: evaluate([{"alpha": 3.0}])
+    with manyfit.installed():
+        search.fit(*regression)
+    assert search.best_params_ == {"alpha": 3.0}
+    assert manyfit.report_of(search).left_to_sklearn == {"GridSearchCV overrides _run_search": 5}
+
+
+def test_a_method_replaced_on_scikit_learns_class_counts(regression, monkeypatch):
+    """As mocks and other libraries do; the shadow, which derives from the class, calls the new one, too."""
+    base = GridSearchCV.__mro__[1]
+    theirs, calls = base._format_results, []
+
+    def format_results(self, *args, **kwargs):
+        calls.append(1)
+        return theirs(self, *args, **kwargs)
+
+    monkeypatch.setattr(base, "_format_results", format_results)
+    with manyfit.installed():
+        search = GridSearchCV(Ridge(), ALPHAS).fit(*regression)
+    assert calls and manyfit.report_of(search) is not None
+
+
+def test_all_methods_that_scikit_learns_fit_calls_are_known():
+    base = GridSearchCV.__mro__[1]
+    todo, found = ["fit"], set()
+    while todo:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(base, todo.pop()))))
+        read = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
+        }
+        new = {name for name in read if inspect.isfunction(getattr(base, name, None))} - found
+        found |= new
+        todo += [name for name in new if name in vars(base)]
+    assert "_get_scorers" in found
+    assert found <= set(SEARCH_METHODS)
+
+
+# Errors and warnings
+
+
+def outcome(make, X, y, **params):
+    """What a search that cannot work leaves: its error, its warnings, and the names of its attributes."""
+    search = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(Exception) as error:
+            search.fit(X, y, **params)
+    texts = [(one.category, untraced(one.message)) for one in caught]
+    return type(error.value), untraced(error.value), texts, list(vars(search))
+
+
+def untraced(message) -> list[str]:
+    """A text without the tracebacks in it, which name the modules that made a fit."""
+    return [line for line in str(message).splitlines() if not line.startswith("  ")]
+
+
+WRONG = {
+    "parameter": lambda: GridSearchCV(Ridge(), {"beta": [1.0]}),
+    "cv": lambda: GridSearchCV(Ridge(), ALPHAS, cv="a"),
+    "subclass": lambda: MoreParameters(Ridge(), ALPHAS, level="high"),
+    "subclass, cv": lambda: OwnScore(Ridge(), ALPHAS, cv="a"),
+    "no estimator": lambda: GridSearchCV(3, ALPHAS),
+    "metrics without refit": lambda: GridSearchCV(Ridge(), ALPHAS, scoring=["r2", "neg_mean_squared_error"]),
+    "too many splits": lambda: GridSearchCV(Ridge(), ALPHAS, cv=1000),
+    "all fits fail": lambda: GridSearchCV(Ridge(), {"alpha": [-1.0, -2.0]}),
+    "raise": lambda: GridSearchCV(Ridge(), {"alpha": [1.0, -2.0]}, error_score="raise"),
+    "no settings": lambda: GridSearchCV(Ridge(), {"alpha": []}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_are_scikit_learns(name, regression):
+    expected = outcome(WRONG[name], *regression)
+    with manyfit.installed():
+        assert outcome(WRONG[name], *regression) == expected
+
+
+def test_unknown_metadata_is_refused_with_the_name_of_the_class(regression):
+    make = lambda: OwnScore(Ridge(), ALPHAS)  # noqa: E731
+    with sklearn.config_context(enable_metadata_routing=True):
+        expected = outcome(make, *regression, sample_weight=np.ones(len(regression[1])))
+        with manyfit.installed():
+            found = outcome(make, *regression, sample_weight=np.ones(len(regression[1])))
+    assert found[:2] == expected[:2]
+
+
+def test_warnings_are_scikit_learns(classes):
+    def caught():
+        search = GridSearchCV(LogisticRegression(max_iter=2), {"C": [1.0, -1.0]}, cv=3)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            search.fit(*classes)
+        return [(one.category, untraced(one.message)) for one in found], search
+
+    expected, theirs = caught()
+    with manyfit.installed():
+        found, ours = caught()
+    key = lambda one: (one[0].__name__, one[1])  # noqa: E731
+    assert expected and sorted(found, key=key) == sorted(expected, key=key)
+    same(theirs, ours)
+
+
+# What is left to scikit-learn
+
+
+class Array(np.ndarray):
+    """A class of arrays that only its own project knows."""
+
+
+def test_foreign_data_are_left_to_scikit_learn(regression):
+    X, y = regression[0].view(Array), regression[1]
+    with manyfit.installed():
+        search = GridSearchCV(Ridge(), ALPHAS).fit(X, y)
+    (why,) = manyfit.report_of(search).left_to_sklearn
+    assert why.startswith("data of the type ") and why.endswith(".Array")
+
+
+@pytest.mark.skipif(
+    not hasattr(GridSearchCV, "set_callbacks"), reason="scikit-learn before 1.9 has no callbacks"
+)
+def test_a_callback_of_ones_own_sees_the_search_itself(regression):
+    seen = []
+
+    class Sees:
+        def setup(self, estimator, context):
+            seen.append(estimator)
+
+        def teardown(self, estimator, context):
+            seen.append(estimator)
+
+        def on_fit_task_begin(self, estimator, context, **_):
+            seen.append(estimator)
+
+        def on_fit_task_end(self, estimator, context, **_):
+            seen.append(estimator)
+
+    search = GridSearchCV(Ridge(), ALPHAS, cv=2).set_callbacks(Sees())
+    with manyfit.installed():
+        search.fit(*regression)
+    assert seen and all(one is search for one in seen)
+    assert "callbacks that are not scikit-learn's" in manyfit.report_of(search).left_to_sklearn
+
+
+# Searches within others
+
+
+def test_a_search_within_cross_validate(regression):
+    def run():
+        return cross_validate(GridSearchCV(Ridge(), ALPHAS, cv=3), *regression, cv=3, return_estimator=True)
+
+    expected = run()
+    with manyfit.installed():
+        found = run()
+        assert all(manyfit.report_of(inner).fits_shared == 9 for inner in found["estimator"])
+    np.testing.assert_allclose(found["test_score"], expected["test_score"])
+    for one, other in zip(expected["estimator"], found["estimator"], strict=True):
+        assert type(other) is GridSearchCV
+        same(one, other)
+
+
+def test_searches_inside_scikit_learn(regression):
+    X, y = regression
+    selector = SequentialFeatureSelector(Ridge(), n_features_to_select=2, cv=3)
+    expected = RidgeCV([0.1, 1.0], cv=3).fit(X, y), clone(selector).fit(X, y).get_support()
+    with manyfit.installed():
+        ridge = RidgeCV([0.1, 1.0], cv=3).fit(X, y)
+        assert manyfit.last_report().fits_shared == 6
+        support = selector.fit(X, y).get_support()
+        assert manyfit.last_report().fits_shared == 3
+    np.testing.assert_allclose(ridge.coef_, expected[0].coef_)
+    assert (ridge.alpha_, list(support)) == (expected[0].alpha_, list(expected[1]))
+
+
+def test_manyfits_own_classes_are_as_before(regression):
+    from manyfit.model_selection import GridSearchCV as Ours
+
+    expected = Ours(Ridge(), ALPHAS).fit(*regression)
+    with manyfit.installed(sharing="none"):
+        found = Ours(Ridge(), ALPHAS).fit(*regression)
+    assert found.report_ == expected.report_
+    assert manyfit.report_of(found) is None
+
+
+# Pickles and lifetimes
+
+READ = """
+import pickle, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "manyfit":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Blocked())
+search, scores = pickle.load(sys.stdin.buffer)
+print(type(search).__module__, type(search).__name__, search.best_params_, len(vars(search)), scores["fit_time"].shape)
+assert not any(name.partition(".")[0] == "manyfit" for name in sys.modules)
+"""
+
+
+@pytest.mark.invariant("Pickles made under install() are read without manyfit")
+def test_pickles_are_read_without_manyfit(regression):
+    with manyfit.installed():
+        search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0, 9.0]})
+        search.fit(*regression)
+        written = pickle.dumps((search, cross_validate(Ridge(), *regression, return_estimator=True)))
+    done = subprocess.run([sys.executable, "-c", READ], input=written, capture_output=True, check=True)
+    shown = f"{type(search).__module__} GridSearchCV {search.best_params_} {len(vars(search))} (5,)"
+    assert done.stdout.decode().strip() == shown
+
+
+def test_a_report_goes_with_its_search(regression):
+    with manyfit.installed():
+        search = GridSearchCV(Ridge(), ALPHAS).fit(*regression)
+    assert manyfit.report_of(clone(search)) is None
+    gone = weakref.ref(search)
+    del search
+    gc.collect()
+    assert gone() is None
