@@ -43,5 +43,5 @@ def test_a_selection_passes_while_manyfit_is_installed(tmp_path):
 def test_all_outcomes_are_those_without_manyfit(tmp_path):
     found, expected = (outcomes(tmp_path, installed=installed) for installed in (True, False))
     assert found["outcomes"] == expected["outcomes"]
-    assert len(expected["outcomes"]) > 300 and found["served"] > 200 and expected["served"] == 0
-    assert any("overrides" in why for why in found["left"])
+    assert len(expected["outcomes"]) > 250 and found["served"] > 200 and expected["served"] == 0
+    assert any("data of the type" in why for why in found["left"])
