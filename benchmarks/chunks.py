@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks._benchmark import register
 from benchmarks._memory import _high_water_marks, _start
@@ -29,6 +31,9 @@ from manyfit.model_selection import GridSearchCV
 
 _ROOT = Path(__file__).resolve().parents[1]
 COLUMNS, CHUNK = 100, 10_000
+# The columns of the Parquet file, the numbers of their categories, and the rows of a row group.
+NUMBERS, CATEGORIES = ("distance", "minutes", "tip"), {"zone": 200, "hour": 24, "day": 7, "payment": 4}
+TRIPS = 100_000
 # Memory that the search may take: its `memory_limit`, and what the operating system enforces beside the code.
 LIMIT, ALLOWED = 2**28, 3 * 2**29
 _COLUMNS = (
@@ -76,6 +81,41 @@ def opened(path: Path, kind: str) -> Any:
     return zarr.open_array(str(path), mode="r")
 
 
+def write_trips(path: Path, rows: int) -> None:
+    """Write a Parquet file of 3 numbers with gaps, 4 categories and a target, a row group at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rng, writer = np.random.default_rng(0), None
+    size = min(TRIPS, rows // 20)
+    for start in range(0, rows, size):
+        n = min(size, rows - start)
+        numbers = {name: rng.exponential(size=n) for name in NUMBERS}
+        columns: dict[str, Any] = {
+            name: pa.array(one, mask=rng.uniform(size=n) < 0.05) for name, one in numbers.items()
+        }
+        for name, levels in CATEGORIES.items():
+            columns[name] = np.array([f"{name} {k}" for k in range(levels)])[rng.integers(0, levels, n)]
+        columns["target"] = sum(numbers.values()) + rng.normal(size=n)
+        table = pa.table(columns)
+        writer = writer or pyarrow.parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def search_trips(path: Path, limit: int, quick: bool) -> GridSearchCV:
+    """The search on a Parquet file: imputed and scaled numbers beside one-hot categories, Ridge."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    encode = ColumnTransformer(
+        [("numbers", numbers, list(NUMBERS)), ("categories", OneHotEncoder(), list(CATEGORIES))]
+    )
+    grid = {"ridge__alpha": list(np.logspace(-2, 4, 2 if quick else 20))}
+    return GridSearchCV(make_pipeline(encode, Ridge()), grid, refit=False, memory_limit=limit).fit(
+        path, "target"
+    )
+
+
 def search(X: Any, rows: int, quick: bool) -> GridSearchCV:
     """The search: 100 settings of three steps on five folds."""
     y = np.random.default_rng(1).normal(size=rows)
@@ -93,36 +133,53 @@ def measure_here(path: Path, kind: str, rows: int, quick: bool) -> dict[str, Any
     search(np.random.default_rng(0).normal(size=(1000, COLUMNS)), 1000, True)
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_DATA, (ALLOWED, ALLOWED))
-    X, reads, searches = opened(path, kind), [], []
+    mixed = kind == "parquet"
+    X, reads, searches = path if mixed else opened(path, kind), [], []
     for _ in range(1 if quick else 3):
-        source = as_chunk_rows(X, LIMIT)
+        source = as_chunk_rows(_dataset(path) if mixed else X, LIMIT)
         assert source is not None
         start = time.perf_counter()
-        for _, block, _ in source.chunks():
-            block[:, 0].sum()
+        for _, block in source.frames():
+            len(block)
         reads.append(time.perf_counter() - start)
         before = _start()[os.getpid()]
         start = time.perf_counter()
-        found = search(X, rows, quick)
+        found = search_trips(path, min(LIMIT, source.nbytes // 2), quick) if mixed else search(X, rows, quick)
         searches.append(time.perf_counter() - start)
         peak = _high_water_marks()[os.getpid()] - before
     report = found.report_
     return {
-        "source": kind, "size": rows * COLUMNS * 8, "read": min(reads), "search": min(searches),
+        "source": kind, "size": source.nbytes, "read": min(reads), "search": min(searches),
         "times": min(searches) / min(reads), "passes": report.passes, "bytes_read": report.bytes_read,
         "peak": max(peak, 0), "fits_done": report.fits_done,
     }  # fmt: skip
 
 
-def _measure(quick: bool, tell: Tell) -> Findings:
-    rows = 20_000 if quick else 1_250_000
+def _dataset(path: Path) -> Any:
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(path)
+
+
+def _measure_arrays(quick: bool, tell: Tell) -> Findings:
     kinds = ["memmap", *(kind for kind in ("h5py", "zarr") if find_spec(kind))]
+    return _measure(kinds, 20_000 if quick else 1_250_000, quick, tell)
+
+
+def _measure_mixed(quick: bool, tell: Tell) -> Findings:
+    return _measure(["parquet"], 200_000 if quick else 6_000_000, quick, tell)
+
+
+def _measure(kinds: list[str], rows: int, quick: bool, tell: Tell) -> Findings:
     measured = []
     for kind in kinds:
         tell(kind)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / ("X.npy" if kind == "memmap" else f"X.{kind}")
-            write(path, kind, rows)
+            if kind == "parquet":
+                write_trips(path, rows)
+            else:
+                write(path, kind, rows)
             command = [sys.executable, "-m", "benchmarks.chunks", str(path), kind, str(rows)]
             path_of = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
             done = subprocess.run(
@@ -165,6 +222,13 @@ else:
         Study(
             "chunks-affine",
             "StandardScaler > PCA > Ridge, 100 settings x 5 folds, r2, 1 GB in a file that is read in chunks",
-            _measure,
+            _measure_arrays,
+        )
+    )
+    register(
+        Study(
+            "chunks-mixed",
+            "imputed and scaled numbers beside one-hot categories > Ridge, 20 settings x 5 folds, Parquet",
+            _measure_mixed,
         )
     )

@@ -49,7 +49,10 @@ def _run_module(name: str, arguments: list[str]) -> None:
 def _run_code(source: str | bytes, name: str, arguments: list[str]) -> None:
     sys.argv = [name, *arguments]
     _set_first_path("")
-    exec(compile(source, "<string>" if name == "-c" else "<stdin>", "exec", dont_inherit=True), _new_main())
+    if name == "-c":
+        exec(compile(source, "<string>", "exec", dont_inherit=True), _new_main())
+    else:
+        exec(compile(source, "<stdin>", "exec", dont_inherit=True), _new_main(__file__="<stdin>"))
 
 
 def _run_script(path: str, arguments: list[str]) -> None:

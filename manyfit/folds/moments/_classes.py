@@ -132,6 +132,10 @@ class ClassAtoms:
         """Counts (n_atoms, n_classes), means and squares about them (n_atoms, n_classes, p)."""
         X: RowReader = self._X
         counts, (means, squares) = np.zeros(self.shape), np.zeros((2, *self.shape, X.shape[1]))
+        if hasattr(X, "held"):  # rows that are read in chunks
+            for (a, c, _), spread in zip(self._sets, _spreads_in_chunks(X, self._sets), strict=True):
+                counts[a, c], means[a, c], squares[a, c] = spread
+            return counts, means, squares
 
         def task(item: tuple[int, int, Array]) -> None:
             a, c, rows = item
@@ -168,6 +172,24 @@ def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, A
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found later
         mean = (counts[..., None] * means).sum(axis=0) / total[..., None]
         return total, mean, squares + (counts[..., None] * (means - mean) ** 2).sum(axis=0)
+
+
+def _spreads_in_chunks(X: Any, sets: list[tuple[int, int, Array]]) -> list[tuple[float, Array, Array]]:
+    """`_spread` of all sets in one pass over the chunks, merged in order."""
+    p, size = X.shape[1], len(sets)
+    counts, (means, squares) = np.zeros(size), np.zeros((2, size, p))
+    for rows, block, local in X.held([np.sort(own) for _, _, own in sets]):
+        for s, own in enumerate(local):
+            if not len(own):
+                continue
+            one = _spread(block, own)
+            if not np.isfinite(one[2]).all():
+                X.require_finite(rows, block)
+            before = np.array([counts[s], one[0]])
+            counts[s], means[s], squares[s] = merge_spreads(
+                before, np.stack([means[s], one[1]]), squares[s] + one[2]
+            )
+    return list(zip(counts.tolist(), means, squares, strict=True))
 
 
 def _spread(X: RowReader, rows: Array) -> tuple[float, Array, Array]:

@@ -246,7 +246,9 @@ class _Planner:
             # Steps that cannot be seen through columns are fitted once a fold, as steps of other kinds are.
             if not (reads_columns(batch.spec.steps) or strategy.refuses_alone):
                 break
-        reasons.update(dict.fromkeys(batch.candidates, refusals[-1][1]))
+        # scikit-learn's way, which is tried last, is closed to an X that it cannot read.
+        reason = refusals[0 if self.facts.must_share else -1][1]
+        reasons.update(dict.fromkeys(batch.candidates, reason))
         return reasons
 
     def _order_is_visible(self, left: Sequence[int]) -> bool:

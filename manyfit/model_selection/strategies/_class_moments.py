@@ -8,7 +8,7 @@ import numpy as np
 
 from manyfit.arrays import is_xp_array
 from manyfit.families import ClassSums, require_valid_answers
-from manyfit.folds import ClassedFolds, FoldedMatrix, Unsupported
+from manyfit.folds import ChunkRows, ClassedFolds, FoldedMatrix, Unsupported
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_data import SearchData
@@ -51,7 +51,7 @@ class ClassMomentStrategy(Strategy):
             raise Unsupported("X lies on a device")
         if options.fit_params or options.score_params:
             raise Unsupported("sums within classes have no weights")
-        if len(batch.candidates) < 2:
+        if len(batch.candidates) < 2 and not facts.must_share:
             raise Unsupported("a single setting of the last step has nothing to share")
         assert batch.family is not None
         reads = batch.family.reads
@@ -68,6 +68,10 @@ class ClassMomentStrategy(Strategy):
         n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
         width = shape.n_features ** (2 if reads.products else 1)
         require_memory(2 * 8 * n_sets * width, options.memory_limit)
+        if isinstance(data.X, ChunkRows):  # predictions read the test rows of a fold at once
+            require_memory(
+                2 * shape.n_test * data.X.row_bytes, options.memory_limit, "the test rows of a fold"
+            )
         if not facts.must_share:
             require_cheaper(batch.family, group.prototype, group.settings, shape, job)
         return group

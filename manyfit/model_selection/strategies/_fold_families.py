@@ -38,7 +38,6 @@ from manyfit.model_selection.planning._parameter_checks import WRITES
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
-from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
@@ -190,8 +189,6 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     """Raise `Unsupported` if the rows behind the steps are not the same for all settings."""
     job, spec = facts.job, batch.spec
     if facts.must_share:
-        if reads_columns(spec.steps):
-            facts.data.columns.require_linear(spec.steps)  # or the reason why not
         raise Unsupported("scikit-learn cuts the rows of a fold for it, and cannot read X")
     if not facts.may_share_rows:
         raise Unsupported("rows of a device are not shared with estimators that may write into them")

@@ -1,0 +1,72 @@
+"""Searches by sums within classes on an X in chunks have the scores of arrays in memory."""
+
+from __future__ import annotations
+
+import dask
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+
+from manyfit.model_selection import GridSearchCV
+from tests.behaviour.chunks._files import Dataset, given_as, limit_for
+
+rng = np.random.default_rng(0)
+N, P = 701, 6
+LABELS = rng.choice(["a", "b", "c"], size=N, p=[0.5, 0.3, 0.2])
+X = rng.normal(size=(N, P)) + (LABELS == "b")[:, None] * [1.0, 0.0, 2.0, 0.0, 0.5, 0.0] + 100.0
+MODELS = [
+    (GaussianNB(), {"var_smoothing": [1e-9, 1e-2, 1.0]}),
+    (GaussianNB(), {"var_smoothing": [1e-3]}),
+    (LinearDiscriminantAnalysis(solver="lsqr"), {"shrinkage": [0.0, 0.3, 0.9]}),
+]
+# The test rows of a fold take half of it at most.
+LIMIT = N * P * 8 // 2
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize(("model", "grid"), MODELS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("rows", [1, 83, 170])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_scores_are_those_of_an_array(model, grid, rows, shuffle):
+    cv = StratifiedKFold(5, shuffle=shuffle, random_state=0 if shuffle else None)
+    search = GridSearchCV(model, grid, cv=cv, refit=False, memory_limit=LIMIT)
+    search.fit(Dataset(X, (rows, P)), LABELS)
+    expected = SklearnSearch(model, grid, cv=cv, refit=False).fit(X, LABELS)
+    assert search.report_.fits_done == 0 and search.report_.passes == 1
+    scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
+    np.testing.assert_allclose(*scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["zarr", "dask"])
+def test_probabilities(kind, tmp_path):
+    options = {"cv": KFold(5), "scoring": "neg_log_loss", "return_train_score": False, "refit": False}
+    search = GridSearchCV(*MODELS[0], memory_limit=LIMIT, **options)
+    search.fit(given_as(kind, X, 90, tmp_path), LABELS)
+    expected = SklearnSearch(*MODELS[0], **options).fit(X, LABELS)
+    scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
+    np.testing.assert_allclose(*scores, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("model", "grid"), [MODELS[0], MODELS[2]], ids=["GaussianNB", "LDA"])
+def test_nan_is_named_by_its_row(model, grid):
+    values = X.copy()
+    values[407, 2] = np.nan
+    search = GridSearchCV(model, grid, refit=False, memory_limit=LIMIT)
+    with pytest.raises(ValueError, match="Input X contains NaN or infinity, first in row 407 of 701"):
+        search.fit(Dataset(values, (50, P)), LABELS)
+
+
+def test_test_rows_that_do_not_fit_are_refused_before_anything_is_read():
+    file = Dataset(X, (10, P))
+    search = GridSearchCV(*MODELS[0], refit=False, memory_limit=limit_for(X, 10), cv=2)
+    with pytest.raises(TypeError, match="the test rows of a fold would need .*, more than memory_limit"):
+        search.fit(file, LABELS)
+    assert not file.reads
