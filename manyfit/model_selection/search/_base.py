@@ -160,13 +160,15 @@ class SharedSearch:
         ----------
         X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
             Training data, or a kernel if the estimator takes one. Dask arrays, frames and series, here and
-            below, are computed once and loaded whole, and so are `h5py.Dataset` and `zarr.Array`. As X, an
-            array of these that is larger than `memory_limit`, or half of the machine's memory if that is
-            None, is read in chunks. An object of another class is read by the `manyfit.folds.RowSource`
+            below, are computed once and loaded whole, and so are `h5py.Dataset` and `zarr.Array`. X may also
+            be a `pyarrow.dataset.Dataset`, a path of Parquet files or `manyfit.folds.Blocks`. An X of these
+            that is larger than `memory_limit`, or half of the machine's memory if that is None, is read in
+            chunks. An object of another class is read by the `manyfit.folds.RowSource`
             registered for it. Then, and in chunks, every fit must be shared, and the estimator of the refit
             be one that reads chunks, or `refit` be False.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Targets.
+            Targets; None if they come with `Blocks`. The name of a column if X is a data set of Parquet
+            files: the other columns are then the features.
         **params : dict
             Passed on to the estimator's ``fit``, the scorer and the splitter (``groups``), as in
             scikit-learn.
