@@ -28,6 +28,7 @@ from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets, own_row_source
 from manyfit.metrics import refuse_metrics
+from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import (
     EarlyStopping,
     Engine,
@@ -42,7 +43,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays._advice import advise
-from manyfit.model_selection.search._chunks import refuse_refit_in_chunks, search_input, weights_as_params
+from manyfit.model_selection.search._chunks import refuse_refit_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -54,7 +55,6 @@ from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
-    IndexedRows,
     Setup,
     draw_splits,
     fingerprint,
@@ -160,13 +160,15 @@ class SharedSearch:
         ----------
         X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
             Training data, or a kernel if the estimator takes one. Dask arrays, frames and series, here and
-            below, are computed once and loaded whole, and so are `h5py.Dataset` and `zarr.Array`. As X, an
-            array of these that is larger than `memory_limit`, or half of the machine's memory if that is
-            None, is read in chunks. An object of another class is read by the `manyfit.folds.RowSource`
+            below, are computed once and loaded whole, and so are `h5py.Dataset` and `zarr.Array`. X may also
+            be a `pyarrow.dataset.Dataset`, a path of Parquet files or `manyfit.folds.Blocks`. An X of these
+            that is larger than `memory_limit`, or half of the machine's memory if that is None, is read in
+            chunks. An object of another class is read by the `manyfit.folds.RowSource`
             registered for it. Then, and in chunks, every fit must be shared, and the estimator of the refit
             be one that reads chunks, or `refit` be False.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Targets.
+            Targets; None if they come with `Blocks`. The name of a column if X is a data set of Parquet
+            files: the other columns are then the features.
         **params : dict
             Passed on to the estimator's ``fit``, the scorer and the splitter (``groups``), as in
             scikit-learn.
@@ -245,7 +247,7 @@ class SharedSearch:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         source = own_row_source(X)
         if source is None:
-            given = search_input(X, y, self.memory_limit)
+            given = chunk_input(X, y, self.memory_limit)
             X, y, source = given.X, given.y, given.rows
             if given.sample_weight is not None:
                 params = weights_as_params(self.estimator, given.sample_weight, params)

@@ -14,8 +14,8 @@ from manyfit.estimators.backends.array_api import predict_host_labels, predicts_
 from manyfit.folds import load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
+from manyfit.model_selection.job._chunk_inputs import chunk_input
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
-from manyfit.model_selection.search._chunks import search_input
 
 Search = TypeVar("Search", bound=type)
 
@@ -74,7 +74,7 @@ def _loaded(
     if len(args) > 2 or "X" not in given:  # wrong arguments: Python's error says so
         return args, kwargs
     names = getattr(getattr(search, "best_estimator_", None), "feature_names_in_", None)
-    found = search_input(given["X"], given.get("y"), search.memory_limit, names)
+    found = chunk_input(given["X"], given.get("y"), search.memory_limit, names)
     given["X"] = found.X if found.rows is None else found.rows
     if "y" in given or (name == "score" and found.y is not None):
         given["y"] = found.y

@@ -8,22 +8,10 @@ from manyfit._compat import (
     num_samples,
 )
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
-from manyfit.folds import ChunkRows, RowSource, Splits, is_row_source
+from manyfit.folds import ChunkRows, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
+from manyfit.model_selection.job._chunk_inputs import IndexedRows
 from manyfit.model_selection.planning._pipeline_spec import value_key
-
-
-class IndexedRows:
-    """The rows of a `RowSource` with `len` and an index, which splitters need."""
-
-    def __init__(self, source: RowSource) -> None:
-        self.shape, self.dtype, self._source = source.shape, source.dtype, source
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Any:
-        return self._source.take(rows)
 
 
 @dataclass(frozen=True)

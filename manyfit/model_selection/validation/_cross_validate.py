@@ -12,8 +12,9 @@ from sklearn.utils.parallel import Parallel
 from manyfit._compat import is_fit_and_score, num_samples, replace_globals, unwrap_delayed
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import Splits
+from manyfit.folds import ChunkRows, Splits, expect_rows
 from manyfit.metrics import refuse_metrics
+from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import Job, Options, Result, Sharing, memory_limit_in_bytes
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
@@ -52,13 +53,14 @@ class EngineParallel:
     def _job(self, fits: Sequence[Fit]) -> Job:
         """The job of fits of one estimator on one data set, which come split by split."""
         estimator, X, y, first = fits[0]
+        X = X.source if isinstance(X, IndexedRows) else X
         settings = [kw["parameters"] or {} for *_, kw in fits]
         n_settings = _period([_values(params) for params in settings])
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         return Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)),
             _options(first, self._memory_limit), self._n_jobs, self._pre_dispatch, self._sharing,
-            client=client_for(self._client), by_split=True,
+            client=None if isinstance(X, ChunkRows) else client_for(self._client), by_split=True,
         )  # fmt: skip
 
     def _run(self, job: Job) -> list[Result]:
@@ -139,13 +141,14 @@ def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
     return learning_curve
 
 
-def _with_computed_inputs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose Dask inputs are computed once, before the call."""
+def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Callable[..., Any]:
+    """A function whose Dask inputs are computed once, before the call; X may stay to be read in chunks."""
     signature = inspect.signature(function)
 
     @wraps(function)
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
+        rows = _take_chunks(given) if in_chunks else None
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
         values = compute_dask_inputs(
@@ -154,9 +157,23 @@ def _with_computed_inputs(function: Callable[..., Any]) -> Callable[..., Any]:
         given |= dict(zip(names, values, strict=False))
         if params:
             given["params"] = dict(zip(params, values[len(names) :], strict=True))
+        if rows is not None:
+            expect_rows(rows, given.get("y"))
+            given["X"] = IndexedRows(rows)
         return function(**given)
 
     return loads
+
+
+def _take_chunks(given: dict[str, Any]) -> ChunkRows | None:
+    """The rows of X if it is read in chunks; y and weights that come with X join the arguments."""
+    found = chunk_input(given["X"], given.get("y"), None)
+    given |= {"X": found.X if found.rows is None else None, "y": found.y}
+    if found.sample_weight is not None:
+        given["params"] = weights_as_params(
+            given["estimator"], found.sample_weight, given.get("params") or {}
+        )
+    return found.rows
 
 
 _HERE = "manyfit.model_selection"
@@ -176,8 +193,8 @@ classifiers on that of y. Drop-in estimators are fitted on device rows, one fit 
 a `manyfit.exceptions.HostFallbackWarning`."""
 
 
-def _documented(function: Callable[..., Any], note: str) -> Callable[..., Any]:
-    return _with_note(_with_computed_inputs(function), note)
+def _documented(function: Callable[..., Any], note: str, in_chunks: bool = True) -> Callable[..., Any]:
+    return _with_note(_with_computed_inputs(function, in_chunks), note)
 
 
 cross_validate = _documented(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
@@ -188,8 +205,11 @@ cross_val_score = _documented(
 cross_val_predict = _documented(
     predict_on_any_device(replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)),
     _PREDICTIONS,
+    in_chunks=False,
 )
 validation_curve = _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
 learning_curve = _documented(
-    _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES
+    _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)),
+    _SCORES,
+    in_chunks=False,
 )

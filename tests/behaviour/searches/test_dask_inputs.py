@@ -135,8 +135,8 @@ def test_weights_of_validation_functions_are_loaded_once() -> None:
 
 def test_errors_name_the_function_that_was_called() -> None:
     huge = da.zeros((10**9, 10**6))
-    with pytest.raises(MemoryError, match="validation_curve loads"):
-        validation_curve(Ridge(), huge, Y, param_name="alpha", param_range=[1.0])
+    with pytest.raises(MemoryError, match="learning_curve loads"):
+        learning_curve(Ridge(), huge, Y)
 
 
 def test_delayed_values_and_bags_are_loaded() -> None:

@@ -1,0 +1,63 @@
+"""X, y and weights of a search or a cross-validation, where X may be read in chunks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+
+from manyfit.folds import (
+    ChunkInput,
+    RowSource,
+    is_parquet_path,
+    load_targets,
+    may_be_in_chunks,
+    read_input,
+)
+from manyfit.model_selection.job._job import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
+
+
+class IndexedRows:
+    """The rows of a `RowSource` with `len` and an index, which splitters need."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.shape, self.dtype, self.source = source.shape, source.dtype, source
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.source.take(rows)
+
+
+def chunk_input(X: Any, y: Any, memory_limit: int | str | None, names: Any = None) -> ChunkInput:
+    """X and y as given; X has rows that are read in chunks if it is larger than the memory limit.
+
+    `names` are the columns that are read of a Parquet file, if it has them all. Memory maps stay what they
+    are, since scikit-learn reads them too; see `as_row_source`.
+    """
+    limit = memory_limit_in_bytes(memory_limit)
+    if type(X) is np.memmap or not (may_be_in_chunks(X) or is_parquet_path(X)):
+        return ChunkInput(X, load_targets(y))
+    return read_input(X, y, lambda: half_of_memory() if memory_limit is None else limit, names=names)
+
+
+def half_of_memory() -> int:
+    """The memory limit of an X in chunks if the user gives none, in bytes."""
+    from distributed.system import MEMORY_LIMIT
+
+    return max(int(MEMORY_LIMIT) // 2, DEFAULT_MEMORY_LIMIT)
+
+
+def weights_as_params(estimator: Any, weights: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of ``fit`` with weights that came with X, for the last step of a pipeline.
+
+    Raises ValueError if the user gives weights, too.
+    """
+    name = "sample_weight"
+    if type(estimator) is Pipeline and not get_config()["enable_metadata_routing"]:
+        name = f"{estimator.steps[-1][0]}__{name}"
+    if name in params:
+        raise ValueError(f"{name} was given, and the blocks of X come with weights: give one of them.")
+    return {**params, name: weights}

@@ -1,0 +1,65 @@
+"""cross_validate and its relatives on an X in chunks have the scores of arrays in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.model_selection
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from manyfit.model_selection import cross_val_score, cross_validate, validation_curve
+from manyfit.model_selection.job import _chunk_inputs
+from tests.behaviour.chunks._files import Dataset, limit_for
+from tests.behaviour.chunks._frames import blocks
+
+rng = np.random.default_rng(0)
+N = 701
+X = rng.normal(size=(N, 6)) * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + 3.0
+Y = X[:, 0] + X[:, 1] + rng.normal(size=N)
+WEIGHTS = rng.uniform(0.5, 1.5, size=N)
+MODEL = make_pipeline(StandardScaler(), Ridge())
+
+
+@pytest.fixture(autouse=True)
+def _little_memory(monkeypatch):
+    monkeypatch.setattr(_chunk_inputs, "half_of_memory", lambda: limit_for(X, 30))
+
+
+def test_cross_validate():
+    options = {"return_train_score": True, "scoring": ["r2", "neg_mean_absolute_error"]}
+    file = Dataset(X, (30, 6))
+    found = cross_validate(MODEL, file, Y, **options)
+    expected = sklearn.model_selection.cross_validate(MODEL, X, Y, **options)
+    assert max(file.reads) == 30
+    for name in expected:
+        if "time" not in name:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, err_msg=name)
+
+
+def test_cross_val_score_of_blocks_with_weights():
+    found = cross_val_score(MODEL, blocks(X, 50, Y, WEIGHTS))
+    expected = sklearn.model_selection.cross_val_score(MODEL, X, Y, params={"ridge__sample_weight": WEIGHTS})
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_iterations():
+    labels, model = Y > 0.0, make_pipeline(StandardScaler(), LogisticRegression(C=1e-2, tol=1e-6))
+    found = cross_val_score(model, Dataset(X, (100, 6)), labels, scoring="neg_log_loss")
+    expected = sklearn.model_selection.cross_val_score(model, X, labels, scoring="neg_log_loss")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)  # as near as tol asks
+
+
+def test_validation_curve():
+    options = {"param_name": "ridge__alpha", "param_range": [0.1, 10.0]}
+    found = validation_curve(MODEL, Dataset(X, (30, 6)), Y, **options)
+    expected = sklearn.model_selection.validation_curve(MODEL, X, Y, **options)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_fitted_estimators_are_refused_before_anything_is_read():
+    file = Dataset(X, (30, 6))
+    with pytest.raises(TypeError, match="not shared: fitted estimators are asked for"):
+        cross_validate(MODEL, file, Y, return_estimator=True)
+    assert not file.reads
