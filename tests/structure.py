@@ -129,7 +129,7 @@ def upward_imports(source: str, module: str, is_package: bool = False) -> list[s
     The front of a room, its ``__init__.py``, may import from all that the room holds.
     """
     room = _room(module)
-    if room is None:  # manyfit/__init__.py stands above all rooms
+    if room in (None, "__main__"):  # manyfit/__init__.py and __main__.py stand above all rooms
         return []
     if room not in ORDER:
         return [f"{module} is in no room that tests/structure.py knows"]

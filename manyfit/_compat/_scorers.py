@@ -1,9 +1,11 @@
 """scikit-learn's scorers and metrics."""
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import sklearn.metrics
 from sklearn.metrics._scorer import (
     _BaseScorer,
@@ -24,6 +26,7 @@ __all__ = [
     "check_number_of_labels",
     "d2_brier_score",
     "is_multimetric",
+    "log_loss_is_of_float64",
     "map_scorers",
     "needs_estimator",
     "negative_likelihood_ratio",
@@ -111,3 +114,10 @@ def check_metric_options(function: Callable[..., Any], options: Mapping[str, Any
     constraints = getattr(function, "_skl_parameter_constraints", {})
     known = {name: value for name, value in options.items() if name in constraints}
     validate_parameter_constraints(constraints, known, caller_name=function.__name__)
+
+
+@functools.cache
+def log_loss_is_of_float64() -> bool:
+    """Whether ``log_loss`` takes logarithms of float32 in float64, as older versions do."""
+    P = np.array([[0.9, 0.1], [0.3, 0.7]], dtype=np.float32)
+    return bool(sklearn.metrics.log_loss([0, 1], P) == sklearn.metrics.log_loss([0, 1], P.astype(np.float64)))

@@ -115,7 +115,13 @@ def installed(
 
     Parameters
     ----------
-    sharing, verify, memory_limit, client
+    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
+        As in `install`.
+    verify : int, default=0
+        As in `install`.
+    memory_limit : int or str, default=None
+        As in `install`.
+    client : distributed.Client, None or False, default=False
         As in `install`.
 
     Yields

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import runpy
 import sys
-import zipfile
 from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
@@ -49,16 +49,23 @@ def _run_module(name: str, arguments: list[str]) -> None:
 def _run_code(source: str | bytes, name: str, arguments: list[str]) -> None:
     sys.argv = [name, *arguments]
     _set_first_path("")
-    exec(compile(source, "<string>" if name == "-c" else "<stdin>", "exec", dont_inherit=True), _new_main())
+    if name == "-c":
+        exec(compile(source, "<string>", "exec", dont_inherit=True), _new_main())
+    else:
+        exec(compile(source, "<stdin>", "exec", dont_inherit=True), _new_main(__file__="<stdin>"))
 
 
 def _run_script(path: str, arguments: list[str]) -> None:
     sys.argv = [path, *arguments]
-    if os.path.isdir(path) or path.endswith(".pyc") or zipfile.is_zipfile(path):
-        _set_first_path(None if os.path.isdir(path) or not path.endswith(".pyc") else os.path.dirname(path))
-        runpy.run_path(path, run_name="__main__")  # a folder or archive becomes the first path by itself
-        return
     file = os.path.abspath(path)
+    importer = pkgutil.get_importer(file)
+    if importer is not None:
+        _run_archive(file, importer)
+        return
+    if path.endswith(".pyc"):
+        _set_first_path(os.path.dirname(file))
+        runpy.run_path(path, run_name="__main__")
+        return
     try:
         with open(file, "rb") as stream:
             source = stream.read()
@@ -73,6 +80,17 @@ def _run_script(path: str, arguments: list[str]) -> None:
     exec(compile(source, file, "exec", dont_inherit=True), _new_main(__file__=file, __loader__=loader))
 
 
+def _run_archive(path: str, importer: Any) -> None:
+    """Run the module ``__main__`` of a folder or an archive."""
+    spec = importer.find_spec("__main__")
+    if spec is None:
+        sys.exit(f"{sys.executable}: can't find '__main__' module in {path!r}")
+    _set_first_path(path)
+    loader = spec.loader
+    names = {"__file__": spec.origin, "__loader__": loader, "__spec__": spec, "__package__": ""}
+    exec(loader.get_code("__main__"), _new_main(**names))
+
+
 def _new_main(**attributes: Any) -> dict[str, Any]:
     """The names of a new module ``__main__``, which stays there, as functions of the program expect."""
     main = sys.modules["__main__"] = ModuleType("__main__")
@@ -80,14 +98,13 @@ def _new_main(**attributes: Any) -> dict[str, Any]:
     return vars(main)
 
 
-def _set_first_path(path: str | None) -> None:
+def _set_first_path(path: str) -> None:
     """Put a path in place of the working directory, with which ``python -m`` begins ``sys.path``."""
     if sys.flags.safe_path:
         return
     if sys.path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]
-    if path is not None:
-        sys.path.insert(0, path)
+    sys.path.insert(0, path)
 
 
 def _own_frames(error: BaseException) -> Any:

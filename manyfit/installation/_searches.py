@@ -66,8 +66,8 @@ def _why_not(search: Any, fit: Callable[..., Any], data: tuple[Any, ...]) -> str
     changed += ["fit"] if cls.fit is not fit or "fit" in vars(search) else []
     if changed:
         return f"{cls.__name__} overrides {', '.join(changed)}"
-    # Other callbacks may ask for the very object that is fitted.
-    if not all(type(one).__module__.startswith("sklearn.callback.") for one in callbacks_of(search)):
+    # Other callbacks may ask for the very object that is fitted, and would get the shadow.
+    if not all(type(one).__module__.startswith("sklearn.callback._") for one in callbacks_of(search)):
         return "callbacks that are not scikit-learn's"
     return foreign_data(data)
 

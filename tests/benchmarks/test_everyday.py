@@ -15,7 +15,7 @@ from benchmarks._in_turn import Measured, Request, measure
 from benchmarks._report import table
 from benchmarks.everyday_cases._all import CASES
 
-ALWAYS = {"ridge", "frame-ridge"}
+ALWAYS = {"frame-ridge"}
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from manyfit.model_selection.strategies import _iterations
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._iterations import ITERATIONS, cut_group
 from manyfit.model_selection.strategies._strategy import WorkItem
+from tests._covering import spread
 from tests.behaviour.iterations._optimum import Optimum
 from tests.behaviour.metrics._crossings import there
 from tests.cluster._clusters import within
@@ -203,7 +204,7 @@ SHORT = {
 
 
 @pytest.mark.filterwarnings("ignore:Scoring failed")
-@pytest.mark.parametrize("case", SHORT)
+@pytest.mark.parametrize("case", spread(SHORT, 4))
 def test_short_fits_are_those_of_scikit_learn(case, client, seen):
     (model, grid, data, target), options, params = SHORT[case]
     options = {"refit": False, "cv": 3, **options}

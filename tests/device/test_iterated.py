@@ -137,7 +137,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize(("model", "grid", "y", "more", "n"), spread(TARGETS.items(), 2))
+@pytest.mark.parametrize(("model", "grid", "y", "more", "n"), spread(TARGETS.items(), 1))
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, more, n):

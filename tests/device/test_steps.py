@@ -26,6 +26,7 @@ from manyfit.arrays import (
 )
 from manyfit.model_selection import cross_validate, learning_curve, validation_curve
 from manyfit.model_selection.sharing._fold_cache import FoldCache
+from tests._covering import covering
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import HOST, memory_there, there
 from tests.device import _both
@@ -206,22 +207,27 @@ def test_the_host_can_be_refused_for_a_step():
 
 @pytest.mark.invariant("A search frees the memory of its device")
 @needs_newer
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("error_score", [np.nan, "raise"])  # then setting by setting, on folds that are kept
 @pytest.mark.parametrize(
-    ("model", "grid"),
-    [
-        (make_pipeline(E.SimpleImputer(), E.PolynomialFeatures(), E.Ridge()), {"ridge__alpha": [0.1, 1.0]}),
-        (
-            make_pipeline(E.PolynomialFeatures(), E.LogisticRegression()),
-            {"logisticregression__C": [0.1, 1.0]},
-        ),
-        (
-            make_pipeline(E.PolynomialFeatures(), E.SVR(kernel="sigmoid", max_iter=5)),
-            {"svr__C": [0.1, 1.0], **DEGREES},
-        ),
-    ],
-    ids=["moments", "passes", "steps"],
+    ("shuffle", "error_score", "model", "grid"),
+    covering(
+        [False, True],
+        [np.nan, "raise"],
+        {
+            "moments": (
+                make_pipeline(E.SimpleImputer(), E.PolynomialFeatures(), E.Ridge()),
+                {"ridge__alpha": [0.1, 1.0]},
+            ),
+            "passes": (
+                make_pipeline(E.PolynomialFeatures(), E.LogisticRegression()),
+                {"logisticregression__C": [0.1, 1.0]},
+            ),
+            "steps": (
+                make_pipeline(E.PolynomialFeatures(), E.SVR(kernel="sigmoid", max_iter=5)),
+                {"svr__C": [0.1, 1.0], **DEGREES},
+            ),
+        }.items(),
+        strength=1,
+    ),
 )
 def test_all_memory_is_the_devices_again(model, grid, error_score, shuffle):
     rows = np.random.default_rng(0).normal(size=(6000, 8))

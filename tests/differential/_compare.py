@@ -89,8 +89,11 @@ def _error_differences(theirs: Outcome, ours: Outcome) -> Iterator[str]:
 
 
 def _essence(message: str) -> list[str]:
-    """The first line and, of tracebacks quoted in the message, the lines that name exceptions, each once."""
-    first, *rest = message.splitlines() or [""]
+    """The first line and, of tracebacks quoted in the message, the lines that name exceptions, each once.
+
+    XGBoost begins its messages with the time of day.
+    """
+    first, *rest = re.sub(r"\[\d\d:\d\d:\d\d\] ", "", message).splitlines() or [""]
     named = (line for line in rest if re.match(r"[\w.]+(Error|Exception)\b|\d+ fits", line))
     return [first, *dict.fromkeys(named)]
 

@@ -1,4 +1,4 @@
-"""While manyfit is installed, scikit-learn's classes and functions are the same objects, and afterwards, too."""
+"""scikit-learn's classes and functions are the same objects while manyfit is installed, and afterwards."""
 
 from __future__ import annotations
 

@@ -281,7 +281,8 @@ def test_pre_dispatch_bounds_what_is_read_ahead(two):
 
 
 @pytest.mark.parametrize(
-    ("options", "grows"), [({}, True), ({"pre_dispatch": "all"}, True), ({"pre_dispatch": 2}, False)]
+    ("options", "grows"),
+    spread([({}, True), ({"pre_dispatch": "all"}, True), ({"pre_dispatch": 2}, False)], 1),
 )
 def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
     """Unless a number says how many tasks are read ahead."""
@@ -503,7 +504,7 @@ def nested_calls(depth: int, width: int = 3) -> int:
 
 
 @pytest.mark.invariant("The joblib backend keeps joblib's contract")
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", spread([3, 2, 1], 1))
 def test_nested_calls_on_the_cluster_do_not_deadlock(depth, one):
     """Not even where there is one slot, which the outer task has."""
     with parallel_config(backend="manyfit", nested="cluster"):

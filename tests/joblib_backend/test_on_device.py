@@ -36,6 +36,7 @@ from manyfit.cluster.worker.fetch import get_store
 from manyfit.joblib_backend import ManyfitBackend
 from manyfit.joblib_backend import _device_arrays as _on_device
 from manyfit.joblib_backend._device_arrays import estimators_in_call, wants_device_data
+from tests._covering import spread
 from tests.cluster._clusters import workers_with
 from tests.cluster._processes import wait_for
 
@@ -331,7 +332,7 @@ def test_arguments_that_hold_themselves(mixed):
 
 
 @pytest.mark.parametrize(
-    "estimator", [Ridge(solver="svd"), make_pipeline(MinMaxScaler(), Ridge(solver="svd"))]
+    "estimator", spread([Ridge(solver="svd"), make_pipeline(MinMaxScaler(), Ridge(solver="svd"))], 1)
 )
 def test_a_search_has_the_scores_of_the_host(estimator, mixed, uploads):
     X, Y = RNG.normal(size=(1_500, 5)), RNG.normal(size=1_500)

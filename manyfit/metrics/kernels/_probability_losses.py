@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import brier_score_loss, d2_log_loss_score, hinge_loss, log_loss
 
-from manyfit._compat import d2_brier_score
+from manyfit._compat import d2_brier_score, log_loss_is_of_float64
 from manyfit.arrays import array_namespace, clip
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._class_scores import (
@@ -41,6 +41,8 @@ def _in_place(own: Array, eps: float) -> Array:
     """The same in the memory of an array: new arrays take 1.5 times as long for a million rows."""
     np.abs(own, out=own)
     own.clip(eps, 1 - eps, out=own)
+    if own.dtype != np.float64 and log_loss_is_of_float64():
+        own = own.astype(np.float64)
     np.log(own, out=own)
     return np.negative(own, out=own)
 

@@ -42,7 +42,7 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.search._advice import advise
+from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.search._chunks import refuse_refit_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation

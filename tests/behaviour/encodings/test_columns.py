@@ -381,9 +381,14 @@ def test_the_union_of_all_columns_reads_words_as_scikit_learn_does():
 
 @pytest.mark.parametrize(
     ("last", "grid", "n_shown"),
-    [(GaussianNB(), {"gaussiannb__var_smoothing": [1e-9, 1e-3]}, 0),
-     (KNeighborsClassifier(), {"kneighborsclassifier__n_neighbors": [3, 5]}, 1)],
-)  # fmt: skip
+    spread(
+        [
+            (GaussianNB(), {"gaussiannb__var_smoothing": [1e-9, 1e-3]}, 0),
+            (KNeighborsClassifier(), {"kneighborsclassifier__n_neighbors": [3, 5]}, 1),
+        ],
+        1,
+    ),
+)
 def test_a_family_that_refuses_a_fold_leaves_its_warnings_to_the_fits(last, grid, n_shown):
     """GaussianNB refuses sparse rows before those to score, with an unknown category, are transformed."""
     encoder = OneHotEncoder(handle_unknown="warn", sparse_output=True)

@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from manyfit.families.smooth import _cost
 from manyfit.model_selection import GridSearchCV, cross_validate
+from tests._covering import spread
 from tests._same_results import both
 
 N = 150
@@ -39,7 +40,7 @@ def test_steps_in_nested_pipelines_are_encoded():
     assert (report.fits_done, report.transformer_fits, report.transformer_fits_saved) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("options", [{"n_jobs": 2}, {"verify": 15}, {"sharing": "exact"}])
+@pytest.mark.parametrize("options", spread([{"n_jobs": 2}, {"verify": 15}, {"sharing": "exact"}], 2))
 def test_options_of_searches(options):
     report = both(MODEL, RIDGE, FRAME, Y, ours=options).report_
     assert (report.fits_done, report.transformer_fits, report.passes) == (0, 0, 1)
@@ -83,7 +84,7 @@ def test_without_splits_the_error_is_scikit_learns(last, error_score):
 @pytest.mark.filterwarnings(
     "ignore:Scoring failed:UserWarning", "ignore:One or more of the test scores:UserWarning"
 )
-@pytest.mark.parametrize("error_score", [np.nan, -1.0])
+@pytest.mark.parametrize("error_score", spread([np.nan, -1.0], 1))
 def test_unknown_categories_score_as_errors_do(error_score):
     X = FRAME.assign(c=np.where(np.arange(N) < 20, "new", FRAME["c"]))
     search = both(MODEL, RIDGE, X, Y, error_score=error_score, refit=False, may_fail=True)

@@ -87,7 +87,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("estimator", "y"), MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(("estimator", "y"), spread(MODELS.items(), 3))
 def test_generalised_linear_models(estimator, y):
     both(estimator, ALPHA, y=y, scoring=DEVIANCES)
 
@@ -173,11 +173,17 @@ def test_any_splits(cv):
 
 
 @pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
-@pytest.mark.parametrize(("estimator", "grid", "y", "scoring"), [
-    (LogisticRegression(**TIGHT), C, THREE, "neg_log_loss"),
-    (LogisticRegression(class_weight="balanced", **TIGHT), C, Y, "neg_log_loss"),
-    (PoissonRegressor(**TIGHT), ALPHA, COUNTS, "neg_mean_absolute_error"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("estimator", "grid", "y", "scoring"),
+    spread(
+        [
+            (LogisticRegression(**TIGHT), C, THREE, "neg_log_loss"),
+            (LogisticRegression(class_weight="balanced", **TIGHT), C, Y, "neg_log_loss"),
+            (PoissonRegressor(**TIGHT), ALPHA, COUNTS, "neg_mean_absolute_error"),
+        ],
+        2,
+    ),
+)
 def test_sample_weights(estimator, grid, y, scoring):
     weights = rng.integers(0, 4, N) * rng.random(N)
     # scikit-learn itself comes to about 1e-5 here: it also stops where its objective no longer falls.

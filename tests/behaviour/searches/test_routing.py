@@ -158,6 +158,7 @@ def test_the_score_of_a_pipeline_itself():
         [scaler, MinMaxScaler, partial(MinMaxScaler, clip=True), lambda: make_pipeline(scaler())],
         [True, False],
         [True, False],
+        strength=1,
     ),
 )
 def test_the_score_of_a_pipeline_routes_weights_also_where_there_are_none(make, fitted, scored):

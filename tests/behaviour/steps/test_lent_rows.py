@@ -255,7 +255,7 @@ WRITERS = [
 
 @pytest.mark.parametrize(
     ("writer", "make", "return_train_score"),
-    covering(range(len(WRITERS)), [np.asfortranarray, np.ascontiguousarray], [False, True]),
+    covering(range(len(WRITERS)), [np.asfortranarray, np.ascontiguousarray], [False, True], strength=1),
 )
 def test_who_writes_into_what_it_is_given(writer, make, return_train_score):
     estimator, grid, scoring = WRITERS[writer]

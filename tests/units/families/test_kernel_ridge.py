@@ -38,6 +38,7 @@ def searched(model, data, y, **fit):
         [np.asarray, np.asfortranarray, sp.csr_array],
         ["linear", "rbf", "poly", "laplacian", "cosine"],
         [1, 2],
+        strength=1,
     ),
 )
 def test_scores(kernel, form, n_targets):

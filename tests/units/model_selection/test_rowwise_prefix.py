@@ -37,7 +37,7 @@ from manyfit.model_selection.job._rowwise_prefix import (
     is_rowwise,
     saves_work,
 )
-from tests._covering import covering
+from tests._covering import covering, spread
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{number}" for number in range(60)]
@@ -222,7 +222,7 @@ def _same(ours, reference, X, y, tol=0.0):
 
 
 @pytest.mark.invariant("A row-wise step runs once per row of a search and gives each split its own bits")
-@pytest.mark.parametrize(("n_jobs", "container"), [(None, list), (None, pd.Series), (2, np.array)])
+@pytest.mark.parametrize(("n_jobs", "container"), spread([(None, list), (None, pd.Series), (2, np.array)], 1))
 def test_every_text_is_hashed_once_for_each_way_to_hash(n_jobs, container):
     X, y = _texts()
     X = container(X)

@@ -77,7 +77,7 @@ def _edges(
 
 def _width(X: Any) -> int:
     """The number of columns of X; 0 if it has none, as texts."""
-    shape = getattr(X, "shape", ())
+    shape: Any = getattr(X, "shape", ())
     return int(shape[1]) if len(shape) == 2 else 0
 
 
