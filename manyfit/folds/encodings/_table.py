@@ -97,7 +97,9 @@ class Table:
     def categories(self, j: int) -> Categories:
         """The categories of a column."""
         if j not in self._categories:
-            self._categories[j] = _categorize(np.asarray(self._column(j)))
+            column = self._column(j)
+            known = _factorize_strings(column)
+            self._categories[j] = _categorize(np.asarray(column)) if known is None else _in_order(*known)
         return self._categories[j]
 
 
@@ -137,7 +139,11 @@ def _categorize(values: Array) -> Categories:
         return Categories(tuple(labels), codes.reshape(-1), math.nan if is_nan else ...)
     if values.dtype.kind not in "OU":
         raise Unsupported(f"categories of dtype {values.dtype} are not read")
-    raw, known = _factorize(values)
+    return _in_order(*_factorize(values))
+
+
+def _in_order(raw: Array, known: list[Any]) -> Categories:
+    """Categories from distinct values, strings but for a gap, and the position of each row's among them."""
     strings = sorted(v for v in known if type(v) is str)
     others = [v for v in known if type(v) is not str]
     if len(others) > 1 or not (others in ([], [None]) or others[0] is math.nan):
@@ -147,6 +153,17 @@ def _categorize(values: Array) -> Categories:
     place = np.empty(len(known), dtype=np.intp)
     place[[number[label] for label in ordered]] = np.arange(len(ordered))
     return Categories(ordered, place[raw], others[0] if others else ...)
+
+
+def _factorize_strings(column: Any) -> tuple[Array, list[Any]] | None:
+    """`_factorize` of pandas' columns of dtype str, without an object for each row; None for any other."""
+    if str(column.dtype) != "str" or not hasattr(column, "factorize"):
+        return None
+    codes, known = column.factorize()
+    gaps = codes < 0
+    if not gaps.any():
+        return codes, known.tolist()
+    return np.where(gaps, len(known), codes), [*known.tolist(), math.nan]
 
 
 def _factorize(values: Array) -> tuple[Array, list[Any]]:
