@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from manyfit._config.sizes import parse_size
-from manyfit.model_selection.search import Sharing
+from manyfit.model_selection.search import Sharing, memory_limit_in_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +20,7 @@ class Settings:
     show_plans: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.memory_limit, str):
-            parse_size(self.memory_limit)  # raises for other texts
+        memory_limit_in_bytes(self.memory_limit)  # raises for what a search would refuse
 
 
 lock = Lock()

@@ -137,7 +137,8 @@ def test_a_fit_that_was_replaced_before_is_wrapped_and_put_back(regression, monk
     [
         ({"sharing": "all"}, "The 'sharing' parameter of install(ed)? must be a str among"),
         ({"verify": -1}, "The 'verify' parameter of install(ed)? must be an int in the range"),
-        ({"memory_limit": "much"}, "'much' is not a number of bytes"),
+        ({"memory_limit": "much"}, "memory_limit should be bytes or a text like '512MB'; got 'much'"),
+        ({"memory_limit": -1}, "memory_limit should be more than 0 bytes; got -1"),
     ],
 )
 def test_wrong_options_are_refused_at_once(options, text):

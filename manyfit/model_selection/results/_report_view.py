@@ -46,14 +46,16 @@ def as_text(report: "Report") -> str:
 
 def as_html(report: "Report") -> str:
     """The verdict, what to do, the groups of the search, and the counts on a click."""
-    groups = [
-        (group["kind"], group["estimator"], group["settings"], group["fits_requested"], _why(group))
-        for group in report.groups
-    ]
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for group in report.groups:
+        sums = alike.setdefault((group["kind"], group["estimator"], _why(group)), [0, 0, 0])
+        for j, n in enumerate((1, group["settings"], group["fits_requested"])):
+            sums[j] += n
+    groups = [(kind, name, *sums, why) for (kind, name, why), sums in alike.items()]
     return view(
         describe_sharing(report),
         *map(paragraph, _remarks(report)),
-        table(groups, ("how", "estimator", "settings", "fits asked for", "why no more was shared")),
+        table(groups, ("how", "estimator", "groups", "settings", "fits asked for", "why no more was shared")),
         f"<details><summary>All counts, and seconds</summary>{table(_rows(report))}</details>",
     )
 

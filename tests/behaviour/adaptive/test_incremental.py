@@ -251,6 +251,19 @@ def test_copies_lines_and_errors(capsys):
     assert capsys.readouterr().out.startswith("5 models, 5 calls of partial_fit, best score ")
     with pytest.raises(TypeError, match="which DecisionTreeClassifier does not have. Use Halving"):
         IncrementalSearchCV(DecisionTreeClassifier(), {"max_depth": [1]}, "grid").fit(X_CLASS, LABELS)
-    for wrong in ({"max_iter": 0}, {"patience": 1}, {"tol": -1}, {"test_size": 0.0}, {"decay_rate": -1}):
+    several = {"scoring": ["accuracy", "f1_macro"]}
+    for wrong in (
+        {"max_iter": 0}, {"patience": 1}, {"tol": -1}, {"test_size": 0.0}, {"decay_rate": -1}, several
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of IncrementalSearchCV must"):
             clone(search).set_params(**wrong).fit(X_CLASS, LABELS)
+    with pytest.raises(ValueError, match="'alhpa'") as caught:
+        clone(search).set_params(parameters={"alhpa": [1.0]}).fit(X_CLASS, LABELS)
+    assert caught.value.__notes__ == ["Did you mean 'alpha'?"]
+
+
+@pytest.mark.parametrize("wrong", [{"aggressiveness": 1}, {"max_iter": 0}])
+def test_the_plan_of_hyperband_refuses_wrong_parameters(wrong):
+    search = HyperbandSearchCV(SGD, SPACE).set_params(**wrong)
+    with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of HyperbandSearchCV must"):
+        _ = search.metadata

@@ -109,6 +109,15 @@ def test_the_report_as_a_table_of_groups():
     assert list(frame["fits_requested"]) == [5, 5, 10]
 
 
+def test_the_page_of_a_report_counts_like_groups_in_one_row():
+    steps = make_pipeline(PCA(), RIDGE)
+    search = GridSearchCV(steps, {"pca__n_components": [1, 2, 3], "ridgeclassifier__alpha": [1, 2]})
+    texts = Texts(search.fit(X, Y).report_._repr_html_()).texts
+    row = texts.index("PCA > RidgeClassifier")
+    assert texts[row + 1 : row + 4] == ["3", "6", "30"]
+    assert texts.count("PCA > RidgeClassifier") == 1
+
+
 def test_a_view_shows_texts_of_users_as_text():
     class B(DecisionTreeClassifier):
         pass

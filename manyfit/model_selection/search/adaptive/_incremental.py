@@ -336,6 +336,7 @@ class HyperbandSearchCV(IncrementalSearch):
     @property
     def metadata(self) -> dict[str, Any]:
         """Models and calls of ``partial_fit`` of the search and of each bracket, before any training."""
+        self._validate_params()
         found = {
             s: (one.n, one.n_calls, [calls for _, calls in one.rounds()])
             for s, one in hyperband_brackets(self.max_iter, self.aggressiveness).items()

@@ -27,6 +27,7 @@ from manyfit.model_selection.search.adaptive._schedules import (
     best_of,
     has_stalled,
 )
+from manyfit.model_selection.search._parameter_hints import suggest_parameters
 
 COUNT = Interval(numbers.Integral, 1, None, closed="left")
 _DEFAULT_TEST_SIZE = 0.2
@@ -45,6 +46,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         "patience": [Interval(numbers.Integral, 2, None, closed="left"), "boolean"],
         "tol": [Interval(numbers.Real, 0, None, closed="left"), None],
         "random_state": ["random_state"],
+        "scoring": [str, callable, None],
         "verbose": ["verbose"],
         "n_jobs": [numbers.Integral, None],
         "error_score": [StrOptions({"raise"}), numbers.Real],
@@ -168,6 +170,9 @@ class IncrementalSearch(SklearnBaseSearchCV):
         try:
             self._run_search(evaluate)
             self._finish(scorer)
+        except ValueError as error:
+            suggest_parameters(error, self.estimator)
+            raise
         finally:
             del self._models, self._params, self._stopped
         self.report_.seconds["total"] = time.perf_counter() - start
