@@ -220,7 +220,7 @@ def cheapest_within(
     >>> choice = cheapest_within(0.01, "n_estimators")
     >>> search = GridSearchCV(RandomForestClassifier(random_state=0), grid, refit=choice)
     >>> search.fit(X, y).best_params_
-    {'n_estimators': 5}
+    {'n_estimators': 20}
     """
     name = "cheapest_within"
     if tolerance is not None and not tolerance >= 0:

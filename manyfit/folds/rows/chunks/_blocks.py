@@ -43,8 +43,8 @@ class Blocks:
     ...     for k in range(3):
     ...         X = np.arange(20.0).reshape(10, 2) ** (k + 1)
     ...         yield X, X[:, 0]
-    >>> Ridge(alpha=1e-9).fit(Blocks(read_blocks)).coef_.round(3)
-    array([ 1., -0.])
+    >>> abs(Ridge(alpha=1e-9).fit(Blocks(read_blocks)).coef_).round(3)
+    array([1., 0.])
     """
 
     def __init__(self, blocks: Any) -> None:
