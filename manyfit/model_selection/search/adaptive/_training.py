@@ -21,13 +21,13 @@ from manyfit.folds import Splits
 from manyfit.metrics import check_scoring
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search.adaptive._partial_fits import ModelScorer, PartialFits, advance
 from manyfit.model_selection.search.adaptive._schedules import (
     Schedule,
     best_of,
     has_stalled,
 )
-from manyfit.model_selection.search._parameter_hints import suggest_parameters
 
 COUNT = Interval(numbers.Integral, 1, None, closed="left")
 _DEFAULT_TEST_SIZE = 0.2
