@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from manyfit.installation._install import install_settings
 from manyfit.installation._ledger import Entry, recorded
 from manyfit.installation._program import run_program
 from manyfit.installation._settings import Settings
-from manyfit.model_selection.search import Sharing
+from manyfit.model_selection.search import Sharing, memory_limit_in_bytes
 
 __all__ = ["main"]
 
@@ -37,12 +38,19 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         allow_abbrev=False,
     )
     parser.add_argument("--plan", action="store_true", help="print the plan of each search to standard error")
-    parser.add_argument("--report", metavar="FILE", help="write what was shared to a file; -: standard error")
-    parser.add_argument("--verify", metavar="K", type=_count, default=0, help="fits of each search to repeat")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        type=_report_file,
+        help="write what was shared to a file; -: standard error",
+    )
+    parser.add_argument(
+        "--verify", metavar="K", type=_number, default=0, help="fits of each search to repeat"
+    )
     parser.add_argument(
         "--sharing", choices=get_args(Sharing), default="auto", help="how far fits share work"
     )
-    parser.add_argument("--memory-limit", metavar="SIZE", help='for shared work, such as "512MB"')
+    parser.add_argument("--memory-limit", metavar="SIZE", type=_size, help='for shared work, such as "512MB"')
     n = 0
     while n < len(arguments) and arguments[n].startswith("--"):
         takes_value = arguments[n] in ("--report", "--verify", "--sharing", "--memory-limit")
@@ -57,11 +65,25 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     return options, program
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is less than 0")
-    return number
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not 0 or a positive whole number")
+    return int(text)
+
+
+def _size(text: str) -> str:
+    try:
+        memory_limit_in_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _report_file(text: str) -> str:
+    folder = os.path.dirname(os.path.abspath(text))
+    if text != "-" and not os.path.isdir(folder):  # known before the program runs, not after
+        raise argparse.ArgumentTypeError(f"there is no folder {folder}")
+    return text
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -77,6 +78,8 @@ class _Simplest(Choice):
     def columns(self, results: Mapping[str, Any], rows: NDArray[np.intp]) -> Floats:
         params = [results["params"][row] for row in rows]
         simpler = self._known(params) if self.simpler is None else self.simpler
+        if not simpler:  # the one setting has no parameters
+            return np.zeros((len(params), 1))
         return np.column_stack([_complexity(self.name, params, name, way) for name, way in simpler])
 
     def _known(self, params: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Way], ...]:
@@ -85,14 +88,11 @@ class _Simplest(Choice):
         found = tuple((name, way) for name in varied if (way := direction(name, "auto")) is not None)
         if len(found) == 1 or not varied:
             return found or tuple((name, "smaller") for name in names)[:1]
-        which = (
-            "none of them is known to make models simpler"
-            if not found
-            else (f"{' and '.join(name for name, _ in found)} make models simpler")
-        )
+        which = " and ".join(repr(name) for name, _ in found) if found else "none"
         raise ValueError(
-            f"{self.name}: the search varies {', '.join(varied)}, and {which}. Say which counts first, as in "
-            f"one_standard_error({{{varied[0]!r}: 'larger'}})."
+            f"{self.name}: the search varies {', '.join(varied)}; {which} of them {'are' if found else 'is'} "
+            "known to make models simpler. Say which count, the most important first, as in "
+            f"one_standard_error({dict(found) or {varied[0]: 'larger'}})."
         )
 
 
@@ -166,8 +166,8 @@ def one_standard_error(
             )
         simpler = {simpler: way}
     if simpler is not None:
-        wrong = [way for way in simpler.values() if way not in _WAYS]
-        if wrong or not simpler:
+        _refuse_results(name, simpler)
+        if not (isinstance(simpler, Mapping) and simpler and all(way in _WAYS for way in simpler.values())):
             raise ValueError(
                 f"{name}: simpler has to map parameters to 'smaller' or 'larger', got {simpler}."
             )
@@ -223,9 +223,16 @@ def cheapest_within(
     {'n_estimators': 20}
     """
     name = "cheapest_within"
-    if tolerance is not None and not tolerance >= 0:
-        raise ValueError(f"{name}: tolerance has to be 0 or more, or None, got {tolerance}.")
+    _refuse_results(name, tolerance)
+    if tolerance is not None and not (isinstance(tolerance, numbers.Real) and tolerance >= 0):
+        raise ValueError(f"{name}: tolerance has to be 0 or more, or None, got {tolerance!r}.")
     return _Cheapest(name, tolerance, metric, cost)
+
+
+def _refuse_results(name: str, given: Any) -> None:
+    """Refuse the results of a search, which calls a function that was given as `refit` without a call."""
+    if isinstance(given, Mapping) and "params" in given:
+        raise ValueError(f"{name}: set refit={name}(), with parentheses, not refit={name}.")
 
 
 def _is_split(column: str, name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, one_standard_error
+from manyfit.model_selection.results.displays._advice import advise
 from tests._same_results import X, Y
 
 # With so much noise, Ridge is best with an alpha near 1.
@@ -110,3 +113,20 @@ def test_the_number_of_columns_is_no_edge():
     assert lines(said, EDGE) == []
     said = advice(pipeline, {"pca__n_components": [1, 2, X.shape[1] - 1]})
     assert len(lines(said, EDGE)) == 1
+
+
+def test_values_of_settings_that_were_dropped_or_not_made_count_as_listed():
+    search = SimpleNamespace(best_index_=4, estimator=Ridge(), n_splits_=1, cv=2)
+    settings = [(1, True), (2, False), (3, True), (1, True), (3, True)]
+    params = [{"alpha": alpha, "fit_intercept": intercept} for alpha, intercept in settings]
+    scores = np.array([0.1, 0.1, 0.1, 0.2, 0.3])
+    halving = {"params": params, "mean_test_score": scores, "split0_test_score": scores}
+    halving["iter"] = np.array([0, 0, 0, 1, 1])
+    assert advise(search, halving, "score", X) == []
+    results = {"params": [{"alpha": a} for a in (1, 2, 3, 4)]}
+    scores = np.array([np.nan, 0.9, 0.5, 0.4])
+    results |= {"mean_test_score": scores, "split0_test_score": scores}
+    search = SimpleNamespace(best_index_=1, estimator=Ridge(), n_splits_=1, cv=2)
+    assert not lines(advise(search, results, "score", X), EDGE)
+    results["params"][0] = {"alpha": 9}
+    assert lines(advise(search, results, "score", X), EDGE)

@@ -123,11 +123,26 @@ def test_errors_say_what_to_do():
         one_standard_error({"C": "less"})
     with pytest.raises(ValueError, match="tolerance has to be 0 or more, or None, got -1"):
         cheapest_within(-1)
-    with pytest.raises(ValueError, match="varies gamma, and none of them is known"):
+    with pytest.raises(ValueError, match="varies gamma; none of them is known"):
         one_standard_error()(table([1.0, 0.9], gamma=[1, 2]))
-    with pytest.raises(ValueError, match="alpha and degree make models simpler. Say which counts first"):
+    with pytest.raises(ValueError, match=r"'alpha' and 'degree' of them are .*\({'alpha': 'larger'"):
         one_standard_error()(table([1.0, 0.9], alpha=[1, 2], degree=[1, 2]))
+    for given in (["C"], {}, 3):
+        with pytest.raises(ValueError, match="simpler has to map parameters"):
+            one_standard_error(given)
+    with pytest.raises(ValueError, match="tolerance has to be 0 or more, or None, got 'C'"):
+        cheapest_within("C")
     with pytest.raises(ValueError, match="max_depth='deep' is not a number"):
         one_standard_error()(table([1.0, 0.9], max_depth=["deep", 2]))
     with pytest.raises(ValueError, match="a setting lacks the parameter 'C'"):
         one_standard_error("C")(table([1.0, 0.9], max_depth=[1, 2]))
+
+
+@pytest.mark.parametrize("choice", [one_standard_error, cheapest_within])
+def test_a_choice_without_its_parentheses_says_so(choice):
+    with pytest.raises(ValueError, match=rf"set refit={choice.__name__}\(\), with parentheses"):
+        choice(table([1.0, 0.9], alpha=[1, 2]))
+
+
+def test_one_setting_without_parameters_is_chosen():
+    assert one_standard_error()({"params": [{}], "mean_test_score": [1.0], "split0_test_score": [1.0]}) == 0

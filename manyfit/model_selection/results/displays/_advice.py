@@ -28,17 +28,19 @@ def advise(search: Any, results: Mapping[str, Any], metric: str | None, X: Any) 
         rows = np.flatnonzero(np.asarray(results["iter"]) == np.max(results["iter"]))
     if metric is not None:  # settings that failed, or for which there was no time, say nothing
         rows = rows[np.isfinite(np.asarray(results[f"mean_test_{metric}"], dtype=float)[rows])]
-    resource = getattr(search, "resource", None)
-    params = [{n: v for n, v in results["params"][row].items() if n != resource} for row in rows]
-    if len(params) < 2:
+    if len(rows) < 2:
         return []
-    parameters = read_parameters(params)
-    lines = list(_constant(parameters))
+    resource = getattr(search, "resource", None)
+    every = [{n: v for n, v in one.items() if n != resource} for one in results["params"]]
+    listed, parameters = read_parameters(every), read_parameters([every[row] for row in rows])
+    lines = list(_constant(listed))
     best = np.flatnonzero(rows == search.best_index_)
     if metric is None or not best.size:
         return lines
     mean = np.asarray(results[f"mean_test_{metric}"], dtype=float)[rows]
-    lines += _edges(search, parameters, mean, int(best[0]), _width(X))
+    # A value that only the settings without a score, or of earlier rounds, go beyond is no edge.
+    ends = {n: one for n, one in parameters.items() if _reaches_an_end(one, listed[n], int(best[0]))}
+    lines += _edges(search, ends, mean, int(best[0]), _width(X))
     folds = np.column_stack(
         [np.asarray(results[f"split{i}_test_{metric}"], dtype=float)[rows] for i in range(search.n_splits_)]
     )
@@ -73,6 +75,13 @@ def _edges(
         if counts_columns or is_bound_of(search.estimator, name, value, way):
             continue
         yield (f"The best {name}, {_shown(value)}, is the {end} of {n} values: {way} ones may score better.")
+
+
+def _reaches_an_end(one: Parameter, listed: Parameter, best: int) -> bool:
+    """Whether a value is the smallest or largest of all that were listed; texts are left to others."""
+    if not (one.is_ordered and listed.is_ordered):
+        return True
+    return one.values[int(one.codes[best])] in (listed.values[0], listed.values[-1])
 
 
 def _width(X: Any) -> int:
