@@ -7,8 +7,10 @@ import numpy as np
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
+from manyfit._config.sizes import machine_memory
 from manyfit.folds import (
     ChunkInput,
+    ChunkRows,
     RowSource,
     is_parquet_path,
     load_targets,
@@ -43,11 +45,19 @@ def chunk_input(X: Any, y: Any, memory_limit: int | str | None, names: Any = Non
     return read_input(X, y, lambda: half_of_memory() if memory_limit is None else limit, names=names)
 
 
+def read_for_shared_fits(X: Any) -> str:
+    """A sentence on the rows of a `RowSource`, which scikit-learn cannot read."""
+    how = (
+        f"a {X.kind} that is read in chunks"
+        if isinstance(X, ChunkRows)
+        else f"which {type(X).__name__} reads"
+    )
+    return f"scikit-learn cannot read X, {how} for shared fits only."
+
+
 def half_of_memory() -> int:
     """The memory limit of an X in chunks if the user gives none, in bytes."""
-    from distributed.system import MEMORY_LIMIT
-
-    return max(int(MEMORY_LIMIT) // 2, DEFAULT_MEMORY_LIMIT)
+    return max(machine_memory() // 2, DEFAULT_MEMORY_LIMIT)
 
 
 def weights_as_params(estimator: Any, weights: Any, params: Mapping[str, Any]) -> dict[str, Any]:

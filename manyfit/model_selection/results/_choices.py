@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,7 +18,7 @@ _WAYS = get_args(Way)
 _MEAN = "mean_test_"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choice:
     """A callable for `refit`: the least of some columns among settings that score nearly the best.
 
@@ -62,6 +62,11 @@ class Choice:
             )
         return self.metric
 
+    def __repr__(self) -> str:
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "name"}
+        shown = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        return f"{self.name}({', '.join(shown)})"
+
     @staticmethod
     def _error_of(results: Mapping[str, Any], key: str, row: int) -> float:
         name = key.removeprefix("mean_")
@@ -69,7 +74,7 @@ class Choice:
         return float(np.nan_to_num(standard_errors(np.array([folds], dtype=float))[0]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Simplest(Choice):
     """See `one_standard_error`."""
 
@@ -96,7 +101,7 @@ class _Simplest(Choice):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Cheapest(Choice):
     """See `cheapest_within`."""
 

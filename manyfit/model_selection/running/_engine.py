@@ -14,6 +14,7 @@ from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import count_slots
 from manyfit.folds import ChunkRows, is_row_source
 from manyfit.introspection.composites import params_of
+from manyfit.model_selection.job._chunk_inputs import read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -197,9 +198,8 @@ class _Run:
         planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
         reasons = sorted({self.total.refused.get((c, i), planned[c]) for c, i in pairs})
         raise TypeError(
-            f"scikit-learn cannot read X, which {type(self.job.X).__name__} reads for shared fits only. "
-            f"{len(pairs)} of {self.job.n_pairs} fits are not shared: {'; '.join(reasons)}. Leave these "
-            "settings out, or pass X as an array or DataFrame."
+            f"{read_for_shared_fits(X)} {len(pairs)} of {self.job.n_pairs} fits are not shared: "
+            f"{'; '.join(reasons)}. Leave these settings out, or pass X as an array or DataFrame."
         )
 
     def _shared_items(

@@ -10,7 +10,7 @@ from manyfit._compat import (
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
 from manyfit.folds import ChunkRows, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
-from manyfit.model_selection.job._chunk_inputs import IndexedRows
+from manyfit.model_selection.job._chunk_inputs import IndexedRows, read_for_shared_fits
 from manyfit.model_selection.planning._pipeline_spec import value_key
 
 
@@ -83,8 +83,8 @@ def refuse_fits_by_sklearn(X: Any, refit: Any, verify: int) -> None:
     if is_row_source(X) and (refit or verify):
         name, off = ("refit", False) if refit else ("verify", 0)
         raise TypeError(
-            f"scikit-learn cannot read X, which {type(X).__name__} reads for shared fits only. "
-            f"{name}={refit or verify!r} needs a fit by scikit-learn. Set {name}={off}."
+            f"{read_for_shared_fits(X)} {name}={refit or verify!r} needs a fit by scikit-learn. "
+            f"Set {name}={off}."
         )
 
 

@@ -146,3 +146,10 @@ def test_a_choice_without_its_parentheses_says_so(choice):
 
 def test_one_setting_without_parameters_is_chosen():
     assert one_standard_error()({"params": [{}], "mean_test_score": [1.0], "split0_test_score": [1.0]}) == 0
+
+
+def test_a_choice_is_shown_as_it_was_called():
+    assert repr(one_standard_error()) == "one_standard_error()"
+    assert repr(cheapest_within(0.1, "alpha", metric="r2")) == (
+        "cheapest_within(tolerance=0.1, metric='r2', cost='alpha')"
+    )

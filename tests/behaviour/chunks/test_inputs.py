@@ -325,3 +325,16 @@ def test_a_partition_that_cannot_be_read_is_named():
         _search(limit=LIMIT).fit(_failing(), Y)
     note = "Chunk 3, from row 300 on, of X, a dask.dataframe.DataFrame, could not be read."
     assert note in got.value.__notes__
+
+
+def test_targets_given_twice_are_refused():
+    with pytest.raises(ValueError, match="The blocks of X have targets, and y is given, too"):
+        GridSearchCV(Ridge(), {"alpha": [1.0]}).fit(Blocks(lambda: iter([(X, Y)])), Y)
+
+
+def test_an_error_says_how_x_is_read():
+    search = GridSearchCV(SklearnRidge(), {"solver": ["sag", "saga"]}, refit=False, memory_limit="10 kB")
+    with pytest.raises(
+        TypeError, match=r"a dask\.array\.Array that is read in chunks for shared fits"
+    ):
+        search.fit(da.from_array(X, chunks=100), Y)

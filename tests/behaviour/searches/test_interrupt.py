@@ -57,8 +57,8 @@ else:
     model = make_pipeline(StandardScaler(), Slow(mark=mark))
     GridSearchCV(model, {"slow__seconds": [60.0, 61.0, 62.0]}, n_jobs=n_jobs).fit(X, y)
 """
-# A second is asked for; a loaded machine takes longer to tear down an interpreter.
-ALLOWED_S = 5.0
+# A second is asked for; a loaded machine takes longer to tear down an interpreter. Fits take a minute.
+ALLOWED_S = 20.0
 
 
 def members(group):

@@ -44,6 +44,8 @@ def read_input(
     X = open_parquet(X)
     if isinstance(X, Blocks):
         counted = CountedBlocks(X, memory() if most is None else most)
+        if y is not None and counted.y is not None:
+            raise ValueError("The blocks of X have targets, and y is given, too. Leave one of them out.")
         y = counted.y if y is None else y
         if counted.kept is not None:
             return ChunkInput(counted.kept, y, counted.sample_weight)

@@ -114,6 +114,7 @@ def _noise(folds: Floats, best: int, ratio: float) -> list[str]:
         return []
     n = len(others)
     return [
-        f"The best setting is within the noise of its folds: {near} of {n} other settings score less than a "
-        "standard error of the difference below it. refit=one_standard_error() chooses the simplest of such."
+        f"The best setting is within the noise of its folds: {near} of {n} other settings score within a "
+        "standard error of it. refit=one_standard_error() of manyfit.model_selection chooses the simplest of "
+        "them."
     ]
