@@ -10,12 +10,13 @@ from pathlib import Path
 import joblib
 import sklearn
 
-import manyfit
-from manyfit import _config
+from manyfit import _config, exceptions
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 
 # Folders, with a separator at the end, whose frames lie between a user's line and the warning.
-_SKIPPED = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (manyfit, sklearn, joblib))
+_SKIPPED = tuple(
+    str(Path(str(module.__file__)).parent / "_")[:-1] for module in (exceptions, sklearn, joblib)
+)
 _warned: set[tuple[object, str]] = set()
 _collected: ContextVar[list[HostFallbackError] | None] = ContextVar("manyfit_fallback_errors", default=None)
 

@@ -334,7 +334,5 @@ def test_targets_given_twice_are_refused():
 
 def test_an_error_says_how_x_is_read():
     search = GridSearchCV(SklearnRidge(), {"solver": ["sag", "saga"]}, refit=False, memory_limit="10 kB")
-    with pytest.raises(
-        TypeError, match=r"a dask\.array\.Array that is read in chunks for shared fits"
-    ):
+    with pytest.raises(TypeError, match=r"a dask\.array\.Array that is read in chunks for shared fits"):
         search.fit(da.from_array(X, chunks=100), Y)

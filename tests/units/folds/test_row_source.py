@@ -321,7 +321,11 @@ def test_one_setting_is_shared_though_it_saves_no_time(own_class):
         (Ridge(), {"verify": 2}, "verify=2 needs a fit by scikit-learn. Set verify=0"),
         (Ridge(), {"sharing": "none"}, "5 of 5 fits are not shared: sharing='none'"),
         (DummyClassifier(), {}, "5 of 5 fits are not shared: no family serves DummyClassifier"),
-        (make_pipeline(PolynomialFeatures(), Ridge()), {}, "scikit-learn cuts the rows of a fold for it"),
+        (
+            make_pipeline(PolynomialFeatures(), Ridge()),
+            {},
+            "columns are encoded in frames and NumPy arrays only",
+        ),
         (Ridge(), {"scoring": lambda model, X, y: 1.0}, "5 of 5 fits are not shared: the scorer"),
     ],
     ids=["refit", "verify", "sharing", "no family", "step", "scorer"],
