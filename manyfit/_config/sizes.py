@@ -1,9 +1,9 @@
-"""Numbers of bytes as text, and the memory of this machine, for processes in which Dask may be missing."""
+"""Counts and numbers of bytes as text, and the memory of this machine; Dask may be missing."""
 
 import os
 import re
 
-__all__ = ["format_size", "machine_memory", "parse_size"]
+__all__ = ["format_count", "format_size", "machine_memory", "parse_size"]
 
 _FACTORS = {"": 1, "b": 1}
 _FACTORS |= {f"{unit}{end}".lower(): 1000 ** (i + 1) for i, unit in enumerate("kMGTPE") for end in ("", "B")}
@@ -27,6 +27,11 @@ def format_size(n_bytes: float) -> str:
         if n_bytes >= 0.9 * 1024 ** (i + 1):
             return f"{n_bytes / 1024 ** (i + 1):.2f} {unit}iB"
     return f"{n_bytes} B"
+
+
+def format_count(n: int, what: str) -> str:
+    """A number of things, such as "1 fit" or "3 fits"."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def machine_memory() -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from manyfit._config.sizes import format_count
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import ask_versions, plain_versions, require_distributed
 
@@ -98,9 +99,7 @@ class ClusterDescription:
         return tuple(_differences(self))
 
     def __str__(self) -> str:
-        heading = (
-            f"Cluster at {self.address}: {_count(len(self.workers), 'worker')}, {_count(self.slots, 'slot')}"
-        )
+        heading = f"Cluster at {self.address}: {format_count(len(self.workers), 'worker')}, {format_count(self.slots, 'slot')}"
         rows = [_HEAD, *(_row(worker) for worker in self.workers)] if self.workers else []
         return "\n".join([heading, *_aligned(rows), *self.differences])
 
@@ -253,7 +252,3 @@ def _row(worker: WorkerDescription) -> tuple[str, ...]:
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

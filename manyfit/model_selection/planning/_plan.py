@@ -4,10 +4,11 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from manyfit._config.sizes import format_count
 from manyfit.estimators import Family
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
-from manyfit.model_selection.results._plan_view import as_html, as_text, count_of, foresee_sharing
+from manyfit.model_selection.results._plan_view import as_html, as_text, foresee_sharing
 
 
 class GroupStrategy:
@@ -257,6 +258,6 @@ def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
         return ()
     line = (
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
-        f"{count_of(rows.n_reads, 'part')}, one after the other, in this process"
+        f"{format_count(rows.n_reads, 'part')}, one after the other, in this process"
     )
     return (line, rows.recomputed) if rows.recomputed else (line,)

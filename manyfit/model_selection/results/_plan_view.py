@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from manyfit._config.sizes import format_count
 from manyfit.model_selection.results._html import bullets, paragraph, table, view
 
-__all__ = ["as_html", "as_text", "count_of", "foresee_sharing"]
+__all__ = ["as_html", "as_text", "foresee_sharing"]
 
 _ADVICE = "what random numbers cost"
 _PLACES = "where each estimator works"
@@ -35,7 +36,7 @@ def foresee_sharing(plan: Any) -> str:
     if not shared:
         steps = ", and fits the steps before the last one once per split" if plan.transformer_fits else ""
         return f"No fit can be shared: scikit-learn makes {_all(asked)}{steps}."
-    which = _all(asked) if shared == asked else f"{shared} of {count_of(asked, 'fit')}"
+    which = _all(asked) if shared == asked else f"{shared} of {format_count(asked, 'fit')}"
     if plan.fits_undecided:
         return f"Shared work may answer {which}: manyfit decides when it sees the rows of a split."
     return f"Shared work answers {which}."
@@ -103,8 +104,8 @@ class _Row:
 
     def line(self) -> str:
         groups = f" in {self.groups} groups" if self.groups > 1 else ""
-        text = f"{self.estimator}: {count_of(self.settings, 'setting')}{groups}, "
-        text += f"{count_of(self.requested, 'fit')} asked for, {self.planned} to be made"
+        text = f"{self.estimator}: {format_count(self.settings, 'setting')}{groups}, "
+        text += f"{format_count(self.requested, 'fit')} asked for, {self.planned} to be made"
         if self.transformers != "0":
             text += f", {self.transformers} {'fit' if self.transformers == '1' else 'fits'} of transformers"
         if self.nested:
@@ -115,7 +116,9 @@ class _Row:
             verb = "are" if self.decided_by.startswith("the rows") else "is"
             text += f"; decided when {self.decided_by} {verb} seen"
         if self.by_sklearnex:
-            text += f"; {count_of(self.by_sklearnex, 'setting')} fitted one by one by scikit-learn-intelex"
+            text += (
+                f"; {format_count(self.by_sklearnex, 'setting')} fitted one by one by scikit-learn-intelex"
+            )
         return text
 
 
@@ -144,8 +147,8 @@ def _by_kind(plan: Any) -> list[tuple[str, list[_Row]]]:
 
 def _heading(plan: Any) -> str:
     return (
-        f"{count_of(plan.n_candidates, 'setting')} x {count_of(plan.n_splits, 'split')} = "
-        f"{count_of(plan.fits_requested, 'fit')} asked for, "
+        f"{format_count(plan.n_candidates, 'setting')} x {format_count(plan.n_splits, 'split')} = "
+        f"{format_count(plan.fits_requested, 'fit')} asked for, "
         f"{_range(plan.fits_planned, plan.fits_undecided)} to be made; "
         f"passes over X for moments: {plan.passes:g}"
     )
@@ -160,10 +163,6 @@ def _children(lines: Sequence[str], indent: str, most: int) -> list[str]:
 
 def _range(n: int, undecided: int) -> str:
     return f"{n} to {n + undecided}" if undecided else str(n)
-
-
-def count_of(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _all(n: int) -> str:

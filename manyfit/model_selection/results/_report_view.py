@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from manyfit._config.sizes import format_count
 from manyfit.arrays import Crossings
 from manyfit.model_selection.results._html import paragraph, table, view
 
@@ -18,21 +19,21 @@ def describe_sharing(report: "Report") -> str:
     alone = report.fits_done - report.family_fits
     restored = f"{report.fits_restored} were restored from the checkpoint" if report.fits_restored else ""
     if shared == asked:
-        text = f"All {_count(asked, 'fit')} were answered by shared work"
+        text = f"All {format_count(asked, 'fit')} {_was(asked)} answered by shared work"
     elif shared:
-        text = f"{shared} of {_count(asked, 'fit')} were answered by shared work"
+        text = f"{shared} of {format_count(asked, 'fit')} {_was(asked)} answered by shared work"
     elif alone or not restored:
         which = f"all {asked}" if alone == asked else f"{alone} of {asked}"
         text = f"No fit was shared: scikit-learn made {which}"
     else:
-        text = f"No fit had to be made for the {_count(asked, 'fit')} asked for"
+        text = f"No fit had to be made for the {format_count(asked, 'fit')} asked for"
     others = []
     if shared and alone:
         others.append(f"{alone} {_was(alone)} made one by one")
     if restored:
         others.append(restored)
     if report.transformer_fits_saved:
-        others.append(f"{_count(report.transformer_fits_saved, 'fit')} of transformers were saved")
+        others.append(f"{format_count(report.transformer_fits_saved, 'fit')} of transformers were saved")
     return "; ".join([text, *others]) + "."
 
 
@@ -135,10 +136,6 @@ def _describe_crossings(one: Crossings) -> str:
     return "; ".join(
         f"{n} array{'s' * (n != 1)} to the {where}, {size} bytes" for where, n, size in ways if n
     )
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _was(n: int) -> str:
