@@ -99,7 +99,8 @@ class ClusterDescription:
         return tuple(_differences(self))
 
     def __str__(self) -> str:
-        heading = f"Cluster at {self.address}: {format_count(len(self.workers), 'worker')}, {format_count(self.slots, 'slot')}"
+        workers, slots = format_count(len(self.workers), "worker"), format_count(self.slots, "slot")
+        heading = f"Cluster at {self.address}: {workers}, {slots}"
         rows = [_HEAD, *(_row(worker) for worker in self.workers)] if self.workers else []
         return "\n".join([heading, *_aligned(rows), *self.differences])
 
