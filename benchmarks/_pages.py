@@ -273,6 +273,21 @@ def everyday(results: Results) -> list[Cells]:
     return [*rows, dict.fromkeys(rows[0], "-") | {"Search": "geometric mean", **means}]
 
 
+def races(results: Results) -> list[Cells]:
+    """Races over splits beside the full search."""
+    found = results.read("race-boosting")
+    return [
+        {
+            "race": row["race"],
+            "Fits": rounded(row["fits"]),
+            "Times fewer": rounded(row["less"]),
+            "Same choice": f"{row['same']} of {found['found']['seeds']}",
+            "Largest loss of log loss": _gap(row["lost"]),
+        }
+        for row in found["rows"]
+    ]
+
+
 _CLOCKS = {"Times less CPU": "cpu", "Times less wall": "wall"}
 
 # The page and the rows of each table.
@@ -283,6 +298,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "floors": ("docs/benchmarks.md", floors),
     "everyday": ("docs/benchmarks.md", everyday),
     "metrics": ("docs/benchmarks.md", metrics),
+    "races": ("docs/which-search.md", races),
     "timed": ("docs/clusters.md", on_clusters),
     "sent": ("docs/clusters.md", bytes_sent),
     "slots": ("docs/clusters.md", busy_slots),
