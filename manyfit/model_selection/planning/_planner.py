@@ -83,7 +83,8 @@ class _Planner:
             families = [group.candidates for group in self.groups if group.strategy.shares_steps]
             may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
             once = any(isinstance(s, PipelineSpec) and facts.tokens_key(s) for s in self.specs)
-            order = step_order(job, self.specs, may_be_left, once) if facts.may_share_rows else None
+            may_share_steps = facts.may_share_rows and job.options.fit_timeout is None
+            order = step_order(job, self.specs, may_be_left, once) if may_share_steps else None
             by_candidate = order is not None and self._order_is_visible(may_be_left)
             self._place_rest(left, reasons, shares_steps=order is not None)
             counts = StepCounts(
@@ -238,6 +239,10 @@ class _Planner:
         for strategy in (one for one in FAMILY_STRATEGIES if one.matches(batch)):
             try:
                 group = strategy.serve(batch, self.facts)
+                if self.job.options.races and group.fits_planned == group.fits_requested:
+                    # A family would make as many fits, and of all splits.
+                    reasons.update(dict.fromkeys(batch.candidates, "each needs a fit of its own, and races"))
+                    return reasons
                 notes = [f"no {tried.kind}, because {refusal}" for tried, refusal in refusals]
                 self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
                 return reasons

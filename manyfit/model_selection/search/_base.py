@@ -49,7 +49,7 @@ from manyfit.model_selection.search._hooks import (
     check_input,
     list_candidates,
 )
-from manyfit.model_selection.search._options import OPTIONS
+from manyfit.model_selection.search._options import OPTIONS, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
@@ -73,6 +73,7 @@ class SharedSearch:
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
     time_budget: float | None = None
     race: str | float | None = None
+    fit_timeout: float | None = None
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
@@ -273,6 +274,8 @@ class SharedSearch:
             memory_limit=memory_limit_in_bytes(self.memory_limit),
             early_stopping=self.early_stopping,
             engine=self.engine,
+            fit_timeout=self.fit_timeout,
+            races=self._races,
         )
         in_chunks = isinstance(setup.X, ChunkRows)
         if in_chunks and self.refit is not False:
@@ -283,7 +286,11 @@ class SharedSearch:
             client=None if in_chunks else client_for(self.client),  # chunks are summed where they are read
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
-        return require_stops(job)
+        return require_timed_fits(require_stops(job))
+
+    @property
+    def _races(self) -> bool:
+        return self.race is not None
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
         """The race of settings that are fitted one by one; None if all are fitted on all splits."""

@@ -7,7 +7,8 @@ import os
 from typing import Any, get_args
 
 from manyfit._compat import Interval, StrOptions
-from manyfit.model_selection.job._job import Sharing
+from manyfit.arrays import is_xp_array
+from manyfit.model_selection.job._job import Job, Sharing
 from manyfit.model_selection.running._race import RULES
 
 
@@ -16,6 +17,25 @@ class _Number(Interval):
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
+def require_timed_fits(job: Job) -> Job:
+    """The job; ValueError if its fits cannot be made by processes of their own, as `fit_timeout` asks."""
+    if job.options.fit_timeout is None:
+        return job
+    given = [job.X, job.y, *job.options.fit_params.values(), *job.options.score_params.values()]
+    whys = {
+        "callbacks follow the fits": job.contexts is not None,
+        "the data are on a device": any(map(is_xp_array, given)),
+        f"engine={job.options.engine!r}": job.options.engine is not None,
+    }
+    if any(whys.values()):
+        why = next(one for one, is_so in whys.items() if is_so)
+        raise ValueError(
+            f"fit_timeout={job.options.fit_timeout:g} has each fit made by a process that can be ended. That "
+            f"cannot be combined with this: {why}. Use fit_timeout=None."
+        )
+    return job
 
 
 OPTIONS: dict[str, Any] = {
@@ -27,5 +47,6 @@ OPTIONS: dict[str, Any] = {
     "early_stopping": [StrOptions({"fold"}), None],
     "engine": [StrOptions({"sklearnex"}), None],
     "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
+    "fit_timeout": [_Number(numbers.Real, 0, None, closed="neither"), None],
     "race": [StrOptions(set(RULES)), _Number(numbers.Real, 0, None, closed="left"), None],
 }

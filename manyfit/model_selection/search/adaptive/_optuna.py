@@ -58,7 +58,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         maximize. Its best trials are tried again first. None: a new study in memory.
     prune : bool, default=False
         Whether the pruner of the study is asked after each split if a trial goes on. A new study has
-        `optuna.pruners.WilcoxonPruner`. Shared fits are not pruned.
+        `optuna.pruners.WilcoxonPruner`. Settings that one fit serves are not pruned.
     random_state : int, RandomState instance or None, default=None
         Seed of the sampler that is made where `sampler` and `study` are None.
     scoring : str, callable, list, tuple or dict, default=None
@@ -92,6 +92,8 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         As in `GridSearchCV`.
     time_budget : float or None, default=None
         Seconds after which no more fits begin, and no trial is asked for.
+    fit_timeout : float or None, default=None
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -162,6 +164,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
         time_budget: float | None = None,
+        fit_timeout: float | None = None,
     ) -> None:
         super().__init__(
             estimator, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -181,6 +184,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         self.early_stopping = early_stopping
         self.engine = engine
         self.time_budget = time_budget
+        self.fit_timeout = fit_timeout
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Return what the first batch of `fit` will share and why.
@@ -250,6 +254,10 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
             for c, own in enumerate(np.column_stack(splits)):
                 self._race.report(c, dict(enumerate(own.tolist())))
         source.tell(asked, scores, self._race.dropped if self.prune else ())
+
+    @property
+    def _races(self) -> bool:
+        return self.prune
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
         """See `SharedSearch`."""
