@@ -55,7 +55,7 @@ def splits_of(search: Any) -> Any:
 def test_a_fit_that_takes_too_long_is_ended_and_the_others_are_scikit_learns() -> None:
     grid, split = {"seconds": [0.0, 600.0]}, [(np.arange(40), np.arange(40, 60))]
     with pytest.warns(
-        FitFailedWarning, match="1 fits failed.*took more than fit_timeout=2 seconds"
+        FitFailedWarning, match="(?s)1 fits failed.*took more than fit_timeout=2 seconds"
     ) as caught:
         search = GridSearchCV(Slow(), grid, cv=split, fit_timeout=2, refit=False).fit(X, Y)
     (text,) = [str(one.message) for one in caught if one.category is FitFailedWarning]
