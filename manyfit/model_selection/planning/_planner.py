@@ -11,7 +11,7 @@ from typing import Any
 
 import sklearn
 
-from manyfit._compat import TESTED, is_tested
+from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import family_of
@@ -142,6 +142,7 @@ class _Planner:
             if has_mutable_items(data) and not only_readers(self.job):
                 return f"{name} holds objects that can be changed, and fits have them in common"
         if not is_tested():
+            warn_untested(sklearn.__version__)
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
         return None
 
