@@ -45,7 +45,6 @@ class Options:
     early_stopping: EarlyStopping = None
     engine: Engine = None
     fit_timeout: float | None = None
-    races: bool = False  # whether settings that need a fit each may be dropped after some splits
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property

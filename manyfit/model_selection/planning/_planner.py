@@ -92,7 +92,9 @@ class _Planner:
             )
             self.groups = counts.counted(self.groups, order, by_candidate)
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}
-            advice = facts.drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
+            advice = tuple(facts.checks.advice)
+            if len(fitted) > 1:
+                advice += facts.drawing.advice(fitted, by_candidate and n_workers == 1)
         shared = [group for group in self.groups if group.strategy.shares_fits]
         summed = [moment_data(group, facts.data) for group in shared if group.strategy == MOMENTS]
         summed += [class_data(group, facts.data) for group in shared if group.strategy == CLASS_MOMENTS]
@@ -240,10 +242,6 @@ class _Planner:
         for strategy in (one for one in FAMILY_STRATEGIES if one.matches(batch)):
             try:
                 group = strategy.serve(batch, self.facts)
-                if self.job.options.races and group.fits_planned == group.fits_requested:
-                    # A family would make as many fits, and of all splits.
-                    reasons.update(dict.fromkeys(batch.candidates, "each needs a fit of its own, and races"))
-                    return reasons
                 notes = [f"no {tried.kind}, because {refusal}" for tried, refusal in refusals]
                 self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
                 return reasons

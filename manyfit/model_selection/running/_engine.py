@@ -74,7 +74,8 @@ def run(
     report.fits_shared = len(results) - n_single - report.fits_restored
     report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = finished.restored - finished.shared
-    report.groups = [_describe(group, total, before) for group in plan.groups]
+    n_results = Counter(c for c, _ in results)
+    report.groups = [_describe(group, total, before, n_results) for group in plan.groups]
     report.cross(crossed)
     report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
     prepared.data.bytes_before = prepared.data.bytes_read
@@ -134,6 +135,8 @@ class _Run:
     ) -> None:
         self.job, self.plan, self.report, self.sink = job, plan, report, sink
         self.total, self.budget, self.race = TaskResult(), budget, race
+        # Those whose family makes a fit for each setting, which may be dropped before its last split.
+        self.racing = [group for group in plan.groups if race is not None and _needs_fit_each(group)]
         self.executor: Executor
         if _on_cluster(job):
             self.executor = DaskExecutor(job, plan.order, sink)
@@ -157,26 +160,26 @@ class _Run:
             self._fit(self.total.left)
             self._print(self.total.results)
         else:
-            for items in self._shared_items(planned):
+            for items in self._shared_items(planned, self._shared_at_once()):
                 self._execute(items)
             if not self.executor.on_cluster:
                 shared = self.total.results.keys() - self.total.fitted
                 self._print({pair: self.total.results[pair] for pair in shared})
-            self._fit([*planned, *self.total.left])
+            self._fit([*planned, *self.total.left, *self._racing_pairs()])
             if self.executor.on_cluster:
                 self._print(self.total.results)
         return planned
 
     def _run_within(self, budget: TimeBudget, planned: Sequence[Pair]) -> None:
         """Run groups that share fits, then settings, while there is time; at least one of them."""
-        groups = [group for group in self.plan.groups if group.strategy.shares_fits]
+        groups = [group for group in self._shared_at_once() if group.strategy.shares_fits]
         last = [group for group in groups if group.strategy == FOLD_FAMILIES]  # a fit or more for each
         first = [group for group in groups if group.strategy != FOLD_FAMILIES]
         for some in (first, *([last[j]] for j in budget.order(len(last)))):
             if not self._must_stop(budget):
                 for items in self._shared_items(planned, some):
                     self._execute(items)
-        pairs = self._not_restored([*planned, *self.total.left])
+        pairs = self._not_restored([*planned, *self.total.left, *self._racing_pairs()])
         if not self._must_stop(budget):
             for batch in budget.batches(pairs, len(self.job.candidates), self._n_slots(pairs)):
                 self._fit(batch)
@@ -201,7 +204,27 @@ class _Run:
             return
         pairs = self._not_restored(pairs)
         for stage in self.race.stages(pairs, self.sink.results, self._n_slots(pairs)):
-            self._execute(self._individual_items(stage))
+            self._execute(self._racing_items(stage))
+            left = sorted({*stage} - self.sink.results.keys())
+            self._execute(self._individual_items(left))
+
+    def _shared_at_once(self) -> list[Group]:
+        """Groups that are answered on all splits whatever their scores."""
+        return [group for group in self.plan.groups if not any(group is one for one in self.racing)]
+
+    def _racing_pairs(self) -> list[Pair]:
+        return self.job.pairs([c for group in self.racing for c in group.candidates])
+
+    def _racing_items(self, stage: Sequence[Pair]) -> list[WorkItem]:
+        """The items of a stage for families, one for each split."""
+        items = []
+        for i in sorted({i for _, i in stage}):
+            own = {c for c, split in stage if split == i}
+            groups = tuple(part for group in self.racing if (part := group.only(own)).candidates)
+            pairs = tuple((c, i) for group in groups for c in group.candidates)
+            if pairs and not self.sink.restore(pairs):
+                items.append(WorkItem(FOLD_FAMILIES, pairs, groups, fits_rest=True))
+        return items
 
     def _not_restored(self, pairs: Sequence[Pair]) -> list[Pair]:
         """Those of some pairs that are to be fitted one by one; the others are restored now."""
@@ -274,8 +297,17 @@ class _Run:
                 print_end(job.options, job.candidates[c], progress, result)
 
 
-def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> dict[str, object]:
-    """Describe a group for the report; `before` are pairs that were fitted one by one before a resume."""
+def _needs_fit_each(group: Group) -> bool:
+    return group.strategy == FOLD_FAMILIES and group.fits_planned == group.fits_requested
+
+
+def _describe(
+    group: Group, outcome: TaskResult, before: Collection[Pair], made: Mapping[int, int]
+) -> dict[str, object]:
+    """Describe a group for the report; `before` are pairs that were fitted one by one before a resume.
+
+    `made` has the number of results of each setting, fewer where a budget or a race has ended it.
+    """
     own = set(group.candidates)
     left = Counter(why for (c, _), why in outcome.refused.items() if c in own)
     if group.strategy.shares_fits:
@@ -285,7 +317,7 @@ def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> di
         "estimator": group.estimator,
         "settings": len(group.candidates),
         "candidates": group.candidates,
-        "fits_requested": group.fits_requested,
+        "fits_requested": sum(made[c] for c in group.candidates),
         "reason": group.reason,
         "fits_undecided": group.fits_undecided,
         "decided_by": group.decided_by,

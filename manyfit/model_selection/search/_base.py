@@ -275,7 +275,6 @@ class SharedSearch:
             early_stopping=self.early_stopping,
             engine=self.engine,
             fit_timeout=self.fit_timeout,
-            races=self._races,
         )
         in_chunks = isinstance(setup.X, ChunkRows)
         if in_chunks and self.refit is not False:
@@ -287,10 +286,6 @@ class SharedSearch:
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
         return require_timed_fits(require_stops(job))
-
-    @property
-    def _races(self) -> bool:
-        return self.race is not None
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
         """The race of settings that are fitted one by one; None if all are fitted on all splits."""

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV as SklearnGridSearchCV
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
@@ -90,6 +91,22 @@ def test_shared_fits_do_not_race() -> None:
     search = GridSearchCV(Ridge(), {"alpha": [1e-3, 1e6]}, race=0.0).fit(X, Y)
     assert search.report_.dropped == []
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
+
+
+def test_a_family_that_makes_a_fit_for_each_setting_races_with_what_its_fits_share(tmp_path: Any) -> None:
+    grid = {"C": [1e-4, 1e-3, 1.0, 2.0], "gamma": [0.01, 10.0]}
+    full = SklearnGridSearchCV(SVC(), grid, cv=8).fit(X, Y)
+    search = GridSearchCV(SVC(), grid, cv=8, race="wilcoxon", checkpoint=tmp_path / "fits").fit(X, Y)
+    ours = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(8)])
+    theirs = np.array([full.cv_results_[f"split{i}_test_score"] for i in range(8)])
+    made = np.isfinite(ours)
+    np.testing.assert_array_equal(ours[made], theirs[made])
+    report = search.report_
+    assert report.fits_done == report.fits_requested == made.sum() < 64 and report.dropped
+    assert report.family_fits > 24 and f"of {made.sum()} fits" in str(report)
+    assert search.best_params_ == full.best_params_
+    again = GridSearchCV(SVC(), grid, cv=8, race="wilcoxon", checkpoint=tmp_path / "fits").fit(X, Y)
+    assert again.report_.dropped == report.dropped and again.report_.fits_restored == made.sum()
 
 
 def test_restored_fits_and_a_time_budget(tmp_path: Any) -> None:

@@ -255,10 +255,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
                 self._race.report(c, dict(enumerate(own.tolist())))
         source.tell(asked, scores, self._race.dropped if self.prune else ())
 
-    @property
-    def _races(self) -> bool:
-        return self.prune
-
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
         """See `SharedSearch`."""
         if not self.prune:
