@@ -26,6 +26,7 @@ from manyfit.model_selection import (
     one_standard_error,
 )
 from tests._callback_recorder import Recorder
+from tests._covering import covering
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, assert_same_results
 from tests.behaviour.steps._counted import FITS, STOP_AFTER, Counted
 
@@ -67,10 +68,10 @@ def same(ours, theirs, fit_params=None, data=(X, Y), rtol=1e-9):
     return ours
 
 
-@pytest.mark.parametrize("kind", GRIDS)
-@pytest.mark.parametrize(
-    "more", [{}, {"factor": 2, "aggressive_elimination": True, "min_resources": 20, "max_resources": 40}]
-)
+ELIMINATES = {"factor": 2, "aggressive_elimination": True, "min_resources": 20, "max_resources": 40}
+
+
+@pytest.mark.parametrize(("kind", "more"), covering(GRIDS, [{}, ELIMINATES], strength=1))
 def test_rows_as_the_resource(kind, more):
     model, grid = GRIDS[kind]
     options = {"random_state": 0, "cv": 3, **more}
@@ -248,8 +249,7 @@ def test_displays_and_copies():
     assert_same_results(copy.fit(X, Y), search, rtol=1e-6)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_jobs(n_jobs):
+def test_jobs():
     model, grid = GRIDS["shared steps"]
-    options = {"random_state": 0, "cv": 3, "n_jobs": n_jobs}
-    same(HalvingGridSearchCV(model, grid, **options), TheirGrid(clone(model), grid, **options))
+    options = {"random_state": 0, "cv": 3}
+    same(HalvingGridSearchCV(model, grid, n_jobs=2, **options), TheirGrid(clone(model), grid, **options))
