@@ -7,6 +7,8 @@ import pytest
 
 from manyfit._config.sizes import format_size, parse_size
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_DASK = """
 import sys
 
