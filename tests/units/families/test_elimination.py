@@ -38,10 +38,10 @@ def target(model: Any) -> Any:
 FORMS = {"array": np.asarray, "sparse": sp.csr_matrix, "Fortran": np.asfortranarray}
 
 
-@pytest.mark.parametrize(("form", "model"), covering(FORMS.values(), MODELS, strength=1), ids=str)
+@pytest.mark.parametrize(("form", "model"), covering(FORMS, MODELS, strength=1), ids=str)
 def test_responses_are_equal_to_the_bit(model, form):
     y, train = target(model), np.arange(len(X)) % 3 > 0
-    rows, rest = form(X[train]), form(X[~train])
+    rows, rest = FORMS[form](X[train]), FORMS[form](X[~train])
     fold = FoldArrays(rows, y[train], rest, y[~train], None, rows, y[train], y[~train])
     settings, family = [{"n_features_to_select": k} for k in [*KEPT, 9]], family_of(RFE)
     family.check(model, settings)

@@ -43,13 +43,13 @@ MODELS = [
 
 
 @pytest.mark.parametrize(
-    ("form", "model", "weights"), covering(FORMS, MODELS, [None, WEIGHTS], strength=1), ids=str
+    ("form", "number", "weighted"), covering(FORMS, range(len(MODELS)), [False, True], strength=1)
 )
-def test_responses_are_equal_to_the_bit(model, form, weights):
-    rows, train = FORMS[form](X), np.arange(N) % 3 > 0
+def test_responses_are_equal_to_the_bit(form, number, weighted):
+    model, rows, train = MODELS[number], FORMS[form](X), np.arange(N) % 3 > 0
     settings, params = list(ParameterGrid(GRID)), {}
-    if weights is not None:
-        params = {"sample_weight": weights[train]}
+    if weighted:
+        params = {"sample_weight": WEIGHTS[train]}
     arrays = FoldArrays(
         rows[train], SIDES[train], rows[~train], SIDES[~train], params.get("sample_weight"), rows[train],
         SIDES[train], SIDES[~train],
