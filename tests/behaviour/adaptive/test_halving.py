@@ -23,7 +23,7 @@ from manyfit.model_selection import (
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
     SearchCurveDisplay,
-    one_standard_error,
+    cheapest_within,
 )
 from tests._callback_recorder import Recorder
 from tests._covering import covering
@@ -223,11 +223,14 @@ def test_the_plan_says_where_the_full_grid_costs_no_more():
 
 
 def test_a_ready_choice_reads_the_last_round_only():
-    options = {"random_state": 0, "cv": 4, "factor": 2}
-    search = HalvingGridSearchCV(Ridge(), ALPHAS, refit=one_standard_error(), **options).fit(X, Y)
-    last = np.flatnonzero(search.cv_results_["iter"] == search.n_iterations_ - 1)
-    assert search.best_index_ in last
-    assert search.best_score_ == search.cv_results_["mean_test_score"][search.best_index_]
+    options = {"random_state": 0, "cv": 4, "factor": 3}
+    for sign in (1.0, -1.0):  # one of the two is not the best score
+        choice = cheapest_within(1e9, cost=lambda params, sign=sign: sign * params["alpha"])
+        search = HalvingGridSearchCV(Ridge(), ALPHAS, refit=choice, **options).fit(X, Y)
+        last = np.flatnonzero(search.cv_results_["iter"] == search.n_iterations_ - 1)
+        assert len(last) > 1
+        assert search.best_index_ == last[np.argmin(sign * search.cv_results_["param_alpha"][last])]
+        assert search.best_score_ == search.cv_results_["mean_test_score"][search.best_index_]
     theirs = TheirGrid(Ridge(), ALPHAS, refit=lambda results: 0, **options)
     same(HalvingGridSearchCV(Ridge(), ALPHAS, refit=lambda results: 0, **options), theirs)
 
