@@ -1,6 +1,7 @@
 """The cases that `make test` runs; `make thorough` runs the rest, which is marked as thorough.
 
-`covering` chooses combinations of several parameters, `spread` some cases of a list.
+`covering` chooses combinations of several parameters, `spread` some cases of a list. A run with
+``-m "not thorough"`` does not make the rest at all: it would take seconds to collect what is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+MAKES_THOROUGH_CASES = True  # set for a run by tests/conftest.py
+
 
 def covering(*parameters: Collection[Any], strength: int = 2) -> list[Any]:
     """All combinations for ``parametrize``; those that `make test` need not run are marked as thorough.
@@ -22,7 +25,11 @@ def covering(*parameters: Collection[Any], strength: int = 2) -> list[Any]:
     values = [_labelled(one) for one in parameters]
     product = list(itertools.product(*(range(len(one)) for one in values)))
     chosen = _chosen(product, min(strength, len(values)))
-    return [_case([one[i] for one, i in zip(values, at, strict=True)], at in chosen) for at in product]
+    return [
+        _case([one[i] for one, i in zip(values, at, strict=True)], at in chosen)
+        for at in product
+        if at in chosen or MAKES_THOROUGH_CASES
+    ]
 
 
 def spread(cases: Collection[Any], n: int) -> list[Any]:
@@ -31,7 +38,9 @@ def spread(cases: Collection[Any], n: int) -> list[Any]:
     A tuple has the values of several parameters. The items of a dict are cases with names.
     """
     kept = {round(i * (len(cases) - 1) / max(n - 1, 1)) for i in range(n)}
-    return [_case([one], i in kept) for i, one in enumerate(_labelled(cases))]
+    return [
+        _case([one], i in kept) for i, one in enumerate(_labelled(cases)) if i in kept or MAKES_THOROUGH_CASES
+    ]
 
 
 def _labelled(values: Collection[Any]) -> list[tuple[str | None, Any]]:

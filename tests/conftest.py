@@ -16,6 +16,8 @@ import pytest
 from hypothesis import settings
 
 from manyfit.arrays._host_fallback import reset_fallback_warnings
+from tests import _covering
+from tests._shortcuts import take_shortcuts
 from tests.invariants import as_text, invariants
 
 # No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
@@ -23,6 +25,12 @@ from tests.invariants import as_text, invariants
 settings.register_profile("manyfit", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("manyfit")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    _covering.MAKES_THOROUGH_CASES = "not thorough" not in config.option.markexpr
+    take_shortcuts()
+
 
 # Modules and tests stay to the end: a search for garbage among them would take seconds, here and in tests.
 gc.disable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Container, Iterable, Iterator
 
 # From top to bottom: a module may import from its own room and from those after it. A room within a room, or
@@ -107,12 +108,19 @@ def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
 
     ``from a import b`` gives ``a.b``: b may be a module or a name in it.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in _import_statements(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             origin = _origin(node, module, is_package)
             yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+@functools.cache  # several checks read each module
+def _import_statements(source: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)
+    )
 
 
 def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
@@ -206,9 +214,8 @@ def private_names(source: str, module: str, is_package: bool = False) -> list[st
         for target in imports(source, module, is_package)
         if not target.startswith("manyfit") and any(_private(part) for part in target.split("."))
     ]
-    tree = ast.parse(source)
-    foreign = set(_foreign_names(tree))
-    for node in ast.walk(tree):
+    foreign = set(_foreign_names(source))
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and _private(node.attr) and _root(node) in foreign:
             if ast.unparse(node) in DOCUMENTED:
                 continue
@@ -220,16 +227,14 @@ def _private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _foreign_names(tree: ast.AST) -> Iterator[str]:
+def _foreign_names(source: str) -> Iterator[str]:
     """Names that a module binds to other projects' modules and objects."""
-    for node in ast.walk(tree):
+    for node in _import_statements(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.partition(".")[0] != "manyfit":
                     yield alias.asname or alias.name.partition(".")[0]
-        elif (
-            isinstance(node, ast.ImportFrom) and not node.level and not str(node.module).startswith("manyfit")
-        ):
+        elif not node.level and not str(node.module).startswith("manyfit"):
             yield from (alias.asname or alias.name for alias in node.names)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-from tests.invariants import TESTS, as_text, invariants
+from tests.conftest import pytest_cmdline_main
+from tests.invariants import as_text, invariants
 
 SAMPLE = """
 import pytest
@@ -31,11 +29,13 @@ def test_tests_are_grouped_by_the_invariant_that_they_hold(tmp_path):
     assert as_text(found) == text
 
 
-def test_the_option_prints_every_invariant_and_runs_nothing():
-    command = [sys.executable, "-m", "pytest", "--invariants"]
-    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=True)
-    assert done.stdout == as_text(invariants())
-    assert "Rooms import only from the rooms below them\n    tests/test_structure.py::" in done.stdout
+def test_the_option_prints_every_invariant_and_runs_nothing(request, monkeypatch, capsys):
+    assert pytest_cmdline_main(request.config) is None  # not asked for
+    monkeypatch.setattr(request.config.option, "invariants", True)
+    assert pytest_cmdline_main(request.config) == 0  # which ends pytest there
+    printed = capsys.readouterr().out
+    assert printed == as_text(invariants())
+    assert "Rooms import only from the rooms below them\n    tests/test_structure.py::" in printed
 
 
 def test_each_invariant_is_one_sentence():

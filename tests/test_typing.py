@@ -7,7 +7,6 @@ import importlib
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import sklearn
@@ -50,20 +49,12 @@ model_selection.nothing
 """
 
 
-def checked(text: str, folder: Path) -> list[str]:
-    """What mypy says about a user's script, a line each."""
-    script = folder / "script.py"
-    script.write_text(text)
-    # With manyfit's own options, which are strict about what a module exports: what `make lint` knows of its
-    # modules need not be found out again.
-    mypy = [sys.executable, "-m", "mypy", str(script)]
-    done = subprocess.run(mypy, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.stderr == ""
-    lines = done.stdout.splitlines()
-    return [line[line.index("script.py") :] for line in lines if "script.py:" in line]
+METRICS = (
+    "from manyfit.metrics import roc_auc_score\nroc_auc_score([0], [1], average=None)\nroc_auc_score.many"
+)
 
 
-def test_every_public_name_is_known(tmp_path):
+def every_public_name() -> str:
     lines = []
     for room in [*rooms(), "manyfit.metrics.cluster", "manyfit.metrics.pairwise", "manyfit.exceptions"]:
         alias = room.replace(".", "_")
@@ -74,26 +65,42 @@ def test_every_public_name_is_known(tmp_path):
         ]
         lines += [f"{alias}.{name}" for name in names]
     lines += ["import manyfit", *(f"manyfit.{room.rpartition('.')[2]}.__name__" for room in rooms())]
-    assert checked("\n".join(lines), tmp_path) == []
+    return "\n".join(lines)
 
 
-def test_metrics_are_functions_with_many(tmp_path):
-    text = (
-        "from manyfit.metrics import roc_auc_score\nroc_auc_score([0], [1], average=None)\nroc_auc_score.many"
-    )
-    assert checked(text, tmp_path) == []
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What mypy says about scripts of a user, a line each."""
+    folder = tmp_path_factory.mktemp("scripts")
+    scripts = {"names": every_public_name(), "metrics": METRICS, "searches": SEARCHES, "mistakes": MISTAKES}
+    for name, text in scripts.items():
+        (folder / f"{name}.py").write_text(text)
+    # With manyfit's own options, which are strict about what a module exports: what `make lint` knows of its
+    # modules need not be found out again.
+    mypy = [sys.executable, "-m", "mypy", *(str(folder / f"{name}.py") for name in scripts)]
+    done = subprocess.run(mypy, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.stderr == ""
+    lines = [line.rpartition(f"{folder.name}/")[2] for line in done.stdout.splitlines()]
+    return {name: [line for line in lines if line.startswith(f"{name}.py:")] for name in scripts}
 
 
-def test_searches(tmp_path):
-    assert checked(SEARCHES, tmp_path) == [
-        'script.py:10: note: Revealed type is "manyfit.model_selection._search.GridSearchCV"'
+def test_every_public_name_is_known(said):
+    assert said["names"] == []
+
+
+def test_metrics_are_functions_with_many(said):
+    assert said["metrics"] == []
+
+
+def test_searches(said):
+    assert said["searches"] == [
+        'searches.py:10: note: Revealed type is "manyfit.model_selection._search.GridSearchCV"'
     ]
 
 
-def test_mistakes_are_found(tmp_path):
-    found = checked(MISTAKES, tmp_path)
-    lines = [int(line.split(":")[1]) for line in found if ": error:" in line]
-    assert sorted(set(lines)) == [4, 5, 6, 8, 9, 10, 11, 12], found
+def test_mistakes_are_found(said):
+    lines = [int(line.split(":")[1]) for line in said["mistakes"] if ": error:" in line]
+    assert sorted(set(lines)) == [4, 5, 6, 8, 9, 10, 11, 12], said["mistakes"]
 
 
 @newest

@@ -57,6 +57,7 @@ def no_process(monkeypatch):
     monkeypatch.setattr(_part, "Accelerated", NoProcess)
 
 
+@pytest.mark.thorough
 def test_without_a_gpu_it_says_so(monkeypatch, capsys):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.delenv(IMITATION, raising=False)

@@ -72,6 +72,7 @@ def configured() -> list[Any]:
     return [*map(dask.config.get, names), os.environ.get("MALLOC_TRIM_THRESHOLD_")]
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_started_again_is_configured_as_before(client):
     before = client.run(configured)
     killed = pids(client)

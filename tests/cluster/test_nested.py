@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRegressor
 
 from manyfit.model_selection import GridSearchCV
-from tests._covering import covering
+from tests._covering import covering, spread
 from tests.cluster._clusters import within
 from tests.upstream.test_successive_halving import _SEARCHES
 
@@ -97,7 +97,8 @@ class Halving(_SEARCHES["HalvingGridSearchCV"]):  # type: ignore[misc]
         self.client = client
 
 
-@pytest.mark.parametrize(("model", "client"), covering(BOOSTERS, [1, 2], strength=1), indirect=["client"])
+@pytest.mark.parametrize("model", spread(BOOSTERS, 1))
+@pytest.mark.parametrize("client", [2], indirect=True)
 def test_a_halving_search_stops_each_fit_by_its_own_part_of_the_rows(model, client):
     grid = {"learning_rate": [0.05, 0.1, 0.3, 0.5]}
     local, there = (Halving(model, grid, where).fit(X, Y) for where in (False, client))

@@ -121,7 +121,7 @@ def test_the_host_can_be_refused():
     assert search.report_.fits_done == 0
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.thorough)])
 def test_a_refusal_is_no_failed_fit(n_jobs):
     grid = [{"m": [estimators.Ridge()]}, {"m": [estimators.SVR()]}]
     search = GridSearchCV(Pipeline([("m", estimators.Ridge())]), grid, cv=3, n_jobs=n_jobs)

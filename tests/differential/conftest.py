@@ -17,10 +17,10 @@ def _always_share() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every eighth awkward case, each with a second route of its own; all in the thorough profile."""
+    """Every twelfth awkward case, each with a second route of its own; all in the thorough profile."""
     awkward = [item for item in items if item.path.name == "test_awkward.py" and hasattr(item, "callspec")]
     if THOROUGH or len(awkward) < 2:
         return
-    left_out = set(awkward) - set(awkward[::8])
+    left_out = set(awkward) - set(awkward[::12])
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]

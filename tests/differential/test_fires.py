@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
 from manyfit.model_selection import Report
+from tests._covering import spread
 from tests.differential._compare import check
 from tests.differential._options import Options
 from tests.differential._problem import Problem, problems
@@ -161,34 +162,34 @@ ROUTED = Options(("r2", "neg_mean_squared_error"), form="dict", routing=True, we
 COLLINEAR = {"twists": ("duplicate column",), "estimator": Ridge(), "grid": {"alpha": [1e-8]}}
 
 
+WRONG_SEARCHES = [
+    (SlightlyOff, {}, "split0_test_score.*truth"),
+    (SlightlyOff, {"dtype": "float32", "scorers": ("neg_mean_squared_error",)}, None),
+    (
+        SlightlyOff,
+        {"estimator": Ridge(), "grid": {"alpha": [1.0]}, "twists": ("offset 1e5",)},
+        "split0_test",
+    ),
+    (SlightlyOff, {"estimator": Lasso(), "grid": {"alpha": [0.1]}}, "no better route"),
+    (LosesNaN, {"grid": {"ridge__alpha": [1.0, -1.0]}}, "not finite in one of the two"),
+    (IgnoresWeights, {"weights": "random"}, "split0_test"),
+    (IgnoresWeights, {"weights": "random", "routing": True, "scorers": ("r2",)}, "split0_test"),
+    (WeighsEveryScore, {"weights": "random", "options": ROUTED}, "split0_test_m1"),
+    (RanksBackwards, {}, "rank_test"),
+    (OrdersKeys, {}, "keys of cv_results_"),
+    (Narrows, {}, "of float64 from scikit-learn, ndarray of float32"),
+    (KeepsQuiet, {"splits": Splits("LeaveOneOut", 3, 0), "n": 10}, "warnings: .*Undefined"),
+    (KeepsQuiet, {"dtype": "float32", **COLLINEAR}, "warnings: .*LinAlgWarning"),
+    (RaisesAnother, {"target_form": "short"}, "exception: ValueError.*RuntimeError"),
+    (DropsRepeatedRows, {"splits": Splits("bootstrap", 3, 0)}, "split0_test"),
+    (FlattensColumns, {"twists": ("small",)}, "split0_test"),
+    (RefitsOnHalf, {}, "predictions: "),
+    (FailsToShare, {}, "shared work failed"),
+]
+
+
 @pytest.mark.invariant("The fuzzer reaches the shared path and catches wrong searches")
-@pytest.mark.parametrize(
-    ("wrong", "changes", "told"),
-    [
-        (SlightlyOff, {}, "split0_test_score.*truth"),
-        (SlightlyOff, {"dtype": "float32", "scorers": ("neg_mean_squared_error",)}, None),
-        (
-            SlightlyOff,
-            {"estimator": Ridge(), "grid": {"alpha": [1.0]}, "twists": ("offset 1e5",)},
-            "split0_test",
-        ),
-        (SlightlyOff, {"estimator": Lasso(), "grid": {"alpha": [0.1]}}, "no better route"),
-        (LosesNaN, {"grid": {"ridge__alpha": [1.0, -1.0]}}, "not finite in one of the two"),
-        (IgnoresWeights, {"weights": "random"}, "split0_test"),
-        (IgnoresWeights, {"weights": "random", "routing": True, "scorers": ("r2",)}, "split0_test"),
-        (WeighsEveryScore, {"weights": "random", "options": ROUTED}, "split0_test_m1"),
-        (RanksBackwards, {}, "rank_test"),
-        (OrdersKeys, {}, "keys of cv_results_"),
-        (Narrows, {}, "of float64 from scikit-learn, ndarray of float32"),
-        (KeepsQuiet, {"splits": Splits("LeaveOneOut", 3, 0), "n": 10}, "warnings: .*Undefined"),
-        (KeepsQuiet, {"dtype": "float32", **COLLINEAR}, "warnings: .*LinAlgWarning"),
-        (RaisesAnother, {"target_form": "short"}, "exception: ValueError.*RuntimeError"),
-        (DropsRepeatedRows, {"splits": Splits("bootstrap", 3, 0)}, "split0_test"),
-        (FlattensColumns, {"twists": ("small",)}, "split0_test"),
-        (RefitsOnHalf, {}, "predictions: "),
-        (FailsToShare, {}, "shared work failed"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "changes", "told"), spread(WRONG_SEARCHES, 10))
 def test_wrong_search_is_caught(wrong: Any, changes: dict[str, Any], told: str | None) -> None:
     problem = _with(PLAIN, **changes)
     if str(problem) not in passed:  # scikit-learn's own search passes

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests._covering import spread
+
 ROOT = Path(__file__).parent.parent.parent
 SHOWN = """
 import sys
@@ -77,7 +79,7 @@ def without_runpy(text: str) -> list[str]:
     return [line for line in text.splitlines() if "runpy>" not in line]
 
 
-@pytest.mark.parametrize("what", ["raise", "text", "hook", "interrupt", "late"])
+@pytest.mark.parametrize("what", spread(["raise", "text", "hook", "interrupt", "late"], 2))
 def test_a_script_ends_as_under_python(what, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "program.py").write_text(PROGRAM)
@@ -86,17 +88,17 @@ def test_a_script_ends_as_under_python(what, tmp_path):
     assert found.returncode == {"raise": 1, "text": 1, "hook": 1, "interrupt": -2, "late": 0}[what]
 
 
-def test_modules_code_and_standard_input_run_as_under_python(tmp_path):
+def test_modules_run_as_under_python(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
     (tmp_path / "package" / "__main__.py").write_text(SHOWN)
     both("-m", "package", "a", "-c", cwd=tmp_path)
-    both("-c", f"{SHOWN}\n1 / 0", "--report", cwd=tmp_path)
-    both("-", "b", cwd=tmp_path, stdin=SHOWN)
 
 
 @pytest.mark.thorough
-def test_archives_and_broken_programs_run_as_under_python(tmp_path):
+def test_code_standard_input_archives_and_broken_programs_run_as_under_python(tmp_path):
+    both("-c", f"{SHOWN}\n1 / 0", "--report", cwd=tmp_path)
+    both("-", "b", cwd=tmp_path, stdin=SHOWN)
     (tmp_path / "broken.py").write_text("x = (\n")
     with zipfile.ZipFile(tmp_path / "program.zip", "w") as archive:
         archive.writestr("__main__.py", SHOWN)

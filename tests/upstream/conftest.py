@@ -6,8 +6,18 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# Of its searches by halving, which only derive from our base class, a test runs its first and its last case.
-HALVING = "test_successive_halving.py"
+# Of its own searches by halving on our base class, which runs nothing else of ours, one test is enough, and
+# of its tests of ours the first and the last case.
+HALVING, ON_OUR_BASE = "test_successive_halving.py", "test_cv_results_on_our_base"
+# Of tests of many cases every fourth.
+MANY = 12
+# Each takes as long as a hundred others, and asks nothing that they do not.
+DEAR = {
+    "test_cross_val_predict_class_subset",
+    "test_gridsearchcv_cross_val_predict_with_method",
+    "test_random_search_cv_results_multimetric",
+    "test_search_with_2d_array",
+}
 
 
 @pytest.fixture
@@ -23,10 +33,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     absent = {id(item) for item in cases if not _is_installed(item.callspec.params.get("array_namespace"))}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in absent])
     items[:] = [item for item in items if id(item) not in absent]
-    halving = [item for item in cases if item.path.name == HALVING]
-    for before, item, behind in zip([None, *halving], halving, [*halving[1:], None], strict=False):
-        if all(one is not None and one.function is item.function for one in (before, behind)):
+    tests: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.path.parent == HERE:
+            tests.setdefault((item.path.name, item.originalname), []).append(item)
+    for (file, name), found in tests.items():
+        for item in set(found) - set(_chosen(file, name, found)):
             item.add_marker(pytest.mark.thorough)
+
+
+def _chosen(file: str, name: str, cases: list[pytest.Item]) -> list[pytest.Item]:
+    """The cases of a test that `make test` runs."""
+    if name in DEAR or (name.endswith("_on_our_base") and name != ON_OUR_BASE):
+        return []
+    if file == HALVING:
+        return [cases[0], cases[-1]]
+    return cases[::4] if len(cases) >= MANY else cases
 
 
 def _is_installed(library: object) -> bool:

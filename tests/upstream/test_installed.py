@@ -13,9 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 MODULES = [f"sklearn.model_selection.tests.{name}" for name in ("test_search", "test_validation")]
-SHORT = (
-    "test_pickle or correct_score_results or test_cross_validate_many_jobs or test_validation_curve or groups"
-)
+SHORT = "test_pickle or correct_score_results or test_validation_curve or groups"
 
 
 def outcomes(folder: Path, *options: str, installed: bool) -> dict:

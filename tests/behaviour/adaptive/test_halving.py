@@ -23,9 +23,10 @@ from manyfit.model_selection import (
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
     SearchCurveDisplay,
-    one_standard_error,
+    cheapest_within,
 )
 from tests._callback_recorder import Recorder
+from tests._covering import covering
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, assert_same_results
 from tests.behaviour.steps._counted import FITS, STOP_AFTER, Counted
 
@@ -67,10 +68,10 @@ def same(ours, theirs, fit_params=None, data=(X, Y), rtol=1e-9):
     return ours
 
 
-@pytest.mark.parametrize("kind", GRIDS)
-@pytest.mark.parametrize(
-    "more", [{}, {"factor": 2, "aggressive_elimination": True, "min_resources": 20, "max_resources": 40}]
-)
+ELIMINATES = {"factor": 2, "aggressive_elimination": True, "min_resources": 20, "max_resources": 40}
+
+
+@pytest.mark.parametrize(("kind", "more"), covering(GRIDS, [{}, ELIMINATES], strength=1))
 def test_rows_as_the_resource(kind, more):
     model, grid = GRIDS[kind]
     options = {"random_state": 0, "cv": 3, **more}
@@ -222,11 +223,14 @@ def test_the_plan_says_where_the_full_grid_costs_no_more():
 
 
 def test_a_ready_choice_reads_the_last_round_only():
-    options = {"random_state": 0, "cv": 4, "factor": 2}
-    search = HalvingGridSearchCV(Ridge(), ALPHAS, refit=one_standard_error(), **options).fit(X, Y)
-    last = np.flatnonzero(search.cv_results_["iter"] == search.n_iterations_ - 1)
-    assert search.best_index_ in last
-    assert search.best_score_ == search.cv_results_["mean_test_score"][search.best_index_]
+    options = {"random_state": 0, "cv": 4, "factor": 3}
+    for sign in (1.0, -1.0):  # one of the two is not the best score
+        choice = cheapest_within(1e9, cost=lambda params, sign=sign: sign * params["alpha"])
+        search = HalvingGridSearchCV(Ridge(), ALPHAS, refit=choice, **options).fit(X, Y)
+        last = np.flatnonzero(search.cv_results_["iter"] == search.n_iterations_ - 1)
+        assert len(last) > 1
+        assert search.best_index_ == last[np.argmin(sign * search.cv_results_["param_alpha"][last])]
+        assert search.best_score_ == search.cv_results_["mean_test_score"][search.best_index_]
     theirs = TheirGrid(Ridge(), ALPHAS, refit=lambda results: 0, **options)
     same(HalvingGridSearchCV(Ridge(), ALPHAS, refit=lambda results: 0, **options), theirs)
 
@@ -248,8 +252,7 @@ def test_displays_and_copies():
     assert_same_results(copy.fit(X, Y), search, rtol=1e-6)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_jobs(n_jobs):
+def test_jobs():
     model, grid = GRIDS["shared steps"]
-    options = {"random_state": 0, "cv": 3, "n_jobs": n_jobs}
-    same(HalvingGridSearchCV(model, grid, **options), TheirGrid(clone(model), grid, **options))
+    options = {"random_state": 0, "cv": 3}
+    same(HalvingGridSearchCV(model, grid, n_jobs=2, **options), TheirGrid(clone(model), grid, **options))

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.behaviour.chunks._files import Dataset, given_as, limit_for
 
 rng = np.random.default_rng(0)
@@ -32,9 +33,9 @@ def _in_this_thread():
         yield
 
 
-@pytest.mark.parametrize(("model", "grid"), MODELS, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("rows", [1, 83, 170])
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("model", "grid", "rows", "shuffle"), covering(MODELS, [1, 83, 170], [False, True], strength=1)
+)
 def test_scores_are_those_of_an_array(model, grid, rows, shuffle):
     cv = StratifiedKFold(5, shuffle=shuffle, random_state=0 if shuffle else None)
     search = GridSearchCV(model, grid, cv=cv, refit=False, memory_limit=LIMIT)

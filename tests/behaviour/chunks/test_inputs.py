@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler as SklearnScaler
 from manyfit.estimators import Ridge, StandardScaler
 from manyfit.folds import Blocks
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.behaviour.chunks._files import limit_for
 from tests.behaviour.chunks._frames import blocks, given_as, parquet, partitions
 
@@ -66,8 +67,7 @@ EXPECTED = SklearnSearch(RIDGE, GRID, refit=False).fit(FRAME, Y)
 
 
 @pytest.mark.invariant("a search on frames in chunks has the scores of the same frame in memory")
-@every_kind
-@pytest.mark.parametrize("rows", [1, 53, N])
+@pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [53, N, 1], strength=1))
 def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
     if rows == N:
         rows, limit = N // 2, N * ROW_BYTES - 1  # two chunks are in memory at a time

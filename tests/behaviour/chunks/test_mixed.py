@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
 )
 
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.behaviour.chunks._files import Dataset, limit_for
 from tests.behaviour.chunks._frames import blocks, given_as, parquet, partitions
 
@@ -81,8 +82,7 @@ RIDGE = {"ridge__alpha": [0.1, 100.0]}
 
 
 @pytest.mark.invariant("a search on a mixed frame in chunks has the scores of the same frame in memory")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows", [1, 101, N // 2])
+@pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [101, N // 2, 1], strength=1))
 def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
     if kind == "dask" and rows == 1:
         rows = 7  # Dask takes a while for each partition

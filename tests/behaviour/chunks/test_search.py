@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler as SklearnScaler
 
 from manyfit.estimators import Lasso, Ridge, StandardScaler
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.behaviour.chunks._files import Array, Dataset, given_as, limit_for, memory_map
 
 rng = np.random.default_rng(0)
@@ -47,8 +48,7 @@ def _assert_same(search, expected, tol):
 
 
 @pytest.mark.invariant("a search on X in chunks has the scores of the same X in memory")
-@every_kind
-@pytest.mark.parametrize("rows", [1, 89, N])
+@pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [89, N, 1], strength=1))
 def test_scores_from_moments_are_those_of_an_array(kind, rows, tmp_path):
     if rows == N:
         rows, limit = N // 2, X.nbytes - 1  # two chunks are in memory at a time
@@ -62,17 +62,15 @@ def test_scores_from_moments_are_those_of_an_array(kind, rows, tmp_path):
     _assert_same(search, SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
 
 
-@every_kind
-@pytest.mark.parametrize(
-    "cv",
-    [
-        KFold(5, shuffle=True, random_state=0),
-        StratifiedKFold(3),
-        GroupKFold(3),
-        ShuffleSplit(3, random_state=0),
-    ],
-    ids=lambda cv: type(cv).__name__,
-)
+SPLITTERS = {
+    "k folds": KFold(5, shuffle=True, random_state=0),
+    "of classes": StratifiedKFold(3),
+    "of groups": GroupKFold(3),
+    "draws": ShuffleSplit(3, random_state=0),
+}
+
+
+@pytest.mark.parametrize(("kind", "cv"), covering(KINDS, SPLITTERS.items(), strength=1))
 def test_folds_are_scikit_learns_and_move_no_rows(kind, cv, tmp_path):
     y = (Y.mean() < Y).astype(float) if isinstance(cv, StratifiedKFold) else Y
     given = {"ridge__sample_weight": WEIGHTS, **({"groups": GROUPS} if isinstance(cv, GroupKFold) else {})}
@@ -84,25 +82,24 @@ def test_folds_are_scikit_learns_and_move_no_rows(kind, cv, tmp_path):
     assert search.report_.passes <= 2 * (3 if isinstance(cv, ShuffleSplit) else 1)
 
 
+SHARED = {
+    "PCA": (
+        make_pipeline(SklearnScaler(), PCA(), SklearnRidge()), {"pca__n_components": [2, 4]}, Y, None, 1e-10,
+    ),
+    "ElasticNet": (ElasticNet(tol=1e-12), {"alpha": [0.01, 0.1]}, Y, "neg_mean_squared_error", 1e-8),
+    "classifier": (RidgeClassifier(), {"alpha": [1.0, 100.0]}, LABELS, "accuracy", 1e-12),
+    "predictions": (RIDGE, GRID, Y, "neg_mean_absolute_error", 1e-11),
+    "two targets": (RIDGE, GRID, np.c_[Y, X[:, 0] ** 2], None, 1e-11),
+    "iterations": (
+        make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6)),
+        {"logisticregression__C": [1e-4, 1e-2]}, LABELS, "neg_log_loss", 1e-5,  # as near as tol asks
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("model", "grid", "y", "scoring", "tol"),
-    [
-        (
-            make_pipeline(SklearnScaler(), PCA(), SklearnRidge()),
-            {"pca__n_components": [2, 4]}, Y, None, 1e-10,
-        ),
-        (ElasticNet(tol=1e-12), {"alpha": [0.01, 0.1]}, Y, "neg_mean_squared_error", 1e-8),
-        (RidgeClassifier(), {"alpha": [1.0, 100.0]}, LABELS, "accuracy", 1e-12),
-        (RIDGE, GRID, Y, "neg_mean_absolute_error", 1e-11),
-        (RIDGE, GRID, np.c_[Y, X[:, 0] ** 2], None, 1e-11),
-        (
-            make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6)),
-            {"logisticregression__C": [1e-4, 1e-2]}, LABELS, "neg_log_loss", 1e-5,  # as near as tol asks
-        ),
-    ],
-    ids=["PCA", "ElasticNet", "classifier", "predictions", "two targets", "iterations"],
-)  # fmt: skip
-@pytest.mark.parametrize("kind", ["h5py", "dask"])
+    ("kind", "model", "grid", "y", "scoring", "tol"), covering(["h5py", "dask"], SHARED.items(), strength=1)
+)
 def test_every_way_of_sharing_fits(kind, model, grid, y, scoring, tol, tmp_path):
     options = {"cv": KFold(3, shuffle=True, random_state=1), "refit": False, "scoring": scoring}
     search = GridSearchCV(model, grid, memory_limit=limit_for(X, 83), **options)

@@ -123,7 +123,7 @@ def in_turn(names, step):
 
 
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
-@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(ESTIMATORS, 3))
+@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(ESTIMATORS, 4))
 def test_searches(turn, kind, name):
     y, (estimator, grid) = TARGETS[kind], ESTIMATORS[name]
     # One way of each, in turn, so that each kind of target and each estimator meets several of them.
@@ -163,6 +163,6 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 3))
+@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 4))
 def test_functions(turn, kind, name):
     assert_same_outcome(lambda module: FUNCTIONS[name](module, TARGETS[kind]), name)

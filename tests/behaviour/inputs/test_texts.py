@@ -140,6 +140,7 @@ def test_functions(kind, name):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_on_a_cluster():
     expected = theirs.GridSearchCV(COUNTS, SMOOTHED, cv=3).fit(TEXTS, LABELS)
     with forking(), local_cluster(1) as client:

@@ -94,7 +94,7 @@ def test_one_setting(name, setting):
 
 
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
-@pytest.mark.parametrize("name", spread(NAMES, 6))
+@pytest.mark.parametrize("name", spread(NAMES, 4))
 def test_many_settings(name, max_bytes):
     x, labels = there(X), there(LABELS)
     with crossings() as crossed:

@@ -11,6 +11,7 @@ from sklearn.metrics import explained_variance_score, make_scorer
 from sklearn.model_selection import GridSearchCV as TheirSearch
 
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(40, 5)), rng.normal(size=40)
@@ -18,8 +19,9 @@ WEIGHTS = rng.integers(1, 6, 40).astype(float)
 SPLITS = [(np.arange(1, 40), np.array([0])), (np.arange(20), np.arange(20, 40))]
 
 
-@pytest.mark.parametrize("model", [KernelRidge(kernel="rbf"), Ridge()], ids=str)
-@pytest.mark.parametrize("weights", [True, False], ids=["weights", "none"])
+@pytest.mark.parametrize(
+    ("model", "weights"), covering([KernelRidge(kernel="rbf"), Ridge()], [True, False], strength=1)
+)
 def test_explained_variance_of_one_row(model, weights):
     """The mean of one residual with a weight is that residual, but for rounding: scikit-learn scores it."""
     with sklearn.config_context(enable_metadata_routing=True):

@@ -36,7 +36,7 @@ def weights_of(rng: Any, n: int) -> list[Any]:
 
 
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
-@pytest.mark.parametrize(("name", "options"), spread(DROPPING, 4))
+@pytest.mark.parametrize(("name", "options"), spread(DROPPING, 2))
 def test_points(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(0), 0
     for n in (1, 2, 3, 60):

@@ -107,7 +107,7 @@ def test_sigint_ends_a_search_in_this_process():
 @pytest.mark.invariant("An interrupt ends a search and its processes")
 @pytest.mark.parametrize(("what", "n_jobs"), [
     pytest.param("search", 1, marks=pytest.mark.thorough),
-    ("search", 2),  # of the workers of the oldest joblib one is enough
+    pytest.param("search", 2, marks=pytest.mark.slow),
     pytest.param("cross_validate", 2, marks=pytest.mark.thorough),
 ])  # fmt: skip
 def test_sigint_ends_a_search(what, n_jobs, tmp_path):

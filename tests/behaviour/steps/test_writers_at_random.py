@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer,
 from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
+from tests._covering import spread
 from tests._same_results import assert_same_results
 from tests._search_fixtures import RANDOM_LASSO
 
@@ -342,7 +343,7 @@ def problem_of_items(seed):
     return model, values, options, {}, lambda: (make(rows.copy()), y.copy())
 
 
-@pytest.mark.parametrize("seed", range(108, 114))
+@pytest.mark.parametrize("seed", spread(range(108, 114), 3))
 def test_random_searches_of_items_have_the_results_of_scikit_learn(seed):
     check(seed, problem_of_items)
 
@@ -353,7 +354,7 @@ def test_many_random_searches_of_items_have_the_results_of_scikit_learn(seed):
     check(seed, problem_of_items)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", spread(range(10), 6))
 def test_random_searches_have_the_results_of_scikit_learn(seed):
     check(seed)
 

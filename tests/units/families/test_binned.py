@@ -27,6 +27,7 @@ from manyfit._compat import keep_bins, keep_lightgbm_bins, keep_xgboost_bins
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests._same_results import both
 
 rng = np.random.default_rng(0)
@@ -100,8 +101,9 @@ def keeper(model: Any, kept: dict[str, Any]) -> Any:
     return (keep_lightgbm_bins if isinstance(model, lightgbm.LGBMModel) else keep_bins)(model, kept)
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-@pytest.mark.parametrize(("model", "grid"), CASES, ids=named)
+@pytest.mark.parametrize(
+    ("weights", "model", "grid"), covering([None, WEIGHTS], CASES, strength=1), ids=named
+)
 def test_fits_with_kept_bins_are_equal_to_the_bit(model, grid, weights):
     y, family = CODES if is_classifier(model) else COUNTS, family_of(type(model))
     assert set(grid) <= family.free and family.makes_bins(model)

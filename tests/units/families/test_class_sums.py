@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from manyfit.estimators import family_of
 from manyfit.folds import ClassedFolds, FoldedMatrix, NumPyRows, Splits
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.units.families._classes import NUMBERS, PRIORS, TEST, TRAIN, WEIGHTS, N, Y, both
 
 GAUSSIAN = family_of(GaussianNB)
@@ -28,10 +29,9 @@ SEARCHED = [
 ]
 
 
-@pytest.mark.parametrize("splitter", SPLITTERS)
-@pytest.mark.parametrize(("model", "grid"), SEARCHED, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("splitter", "model", "grid"), covering(SPLITTERS, SEARCHED, strength=1))
 def test_sums_within_classes_serve_all_folds(model, grid, splitter):
-    X, cv = NUMBERS[:60] if splitter == "one row" else NUMBERS, SPLITTERS[splitter]
+    X, cv = NUMBERS[:40] if splitter == "one row" else NUMBERS, SPLITTERS[splitter]
     report = both(model, grid, X, np.array(["a", "b", "c"])[Y[: len(X)]], cv)
     assert report.groups[0]["kind"] == "class moments"
     assert report.fits_done == 0, report

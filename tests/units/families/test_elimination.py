@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests._same_results import both
 
 rng = np.random.default_rng(0)
@@ -34,11 +35,13 @@ def target(model: Any) -> Any:
     return LABELS if is_classifier(model) else NUMBERS
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, np.asfortranarray], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("model", MODELS, ids=str)
+FORMS = {"array": np.asarray, "sparse": sp.csr_matrix, "Fortran": np.asfortranarray}
+
+
+@pytest.mark.parametrize(("form", "model"), covering(FORMS, MODELS, strength=1), ids=str)
 def test_responses_are_equal_to_the_bit(model, form):
     y, train = target(model), np.arange(len(X)) % 3 > 0
-    rows, rest = form(X[train]), form(X[~train])
+    rows, rest = FORMS[form](X[train]), FORMS[form](X[~train])
     fold = FoldArrays(rows, y[train], rest, y[~train], None, rows, y[train], y[~train])
     settings, family = [{"n_features_to_select": k} for k in [*KEPT, 9]], family_of(RFE)
     family.check(model, settings)
@@ -53,8 +56,11 @@ def test_responses_are_equal_to_the_bit(model, form):
     assert set(found) >= ({"predict", "predict_proba"} if is_classifier(model) else {"predict"})
 
 
-@pytest.mark.parametrize("model", [*MODELS[:3], RFE(PoissonRegressor())], ids=str)
-@pytest.mark.parametrize("scoring", [None, "neg_max_error"])
+@pytest.mark.parametrize(
+    ("model", "scoring"),
+    covering([*MODELS[:3], RFE(PoissonRegressor())], [None, "neg_max_error"], strength=1),
+    ids=str,
+)
 def test_searches_make_one_fit_a_split(model, scoring):
     if scoring and is_classifier(model):
         scoring = "roc_auc_ovr"

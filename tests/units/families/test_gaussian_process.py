@@ -24,6 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from manyfit.estimators import Cost, family_of
 from manyfit.families.kernels import _gaussian_process
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 3))
@@ -73,8 +74,10 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-@pytest.mark.parametrize("y", [Y[:, 0], Y[:, :1], Y], ids=["flat", "column", "two columns"])
+TARGETS = {"flat": Y[:, 0], "column": Y[:, :1], "two columns": Y}
+
+
+@pytest.mark.parametrize(("kernel", "y"), covering(KERNELS, TARGETS.values(), strength=1))
 def test_scores(kernel, y):
     grid = {"alpha": ALPHAS, "normalize_y": [False, True]}
     report = searched(regressor(kernel), grid, X, y)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering, spread
 from tests._same_results import both
 
 rng = np.random.default_rng(0)
@@ -41,14 +42,14 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("model", MODELS, ids=str)
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-def test_responses_are_equal_to_the_bit(model, form, weights):
-    rows, train = FORMS[form](X), np.arange(N) % 3 > 0
+@pytest.mark.parametrize(
+    ("form", "number", "weighted"), covering(FORMS, range(len(MODELS)), [False, True], strength=1)
+)
+def test_responses_are_equal_to_the_bit(form, number, weighted):
+    model, rows, train = MODELS[number], FORMS[form](X), np.arange(N) % 3 > 0
     settings, params = list(ParameterGrid(GRID)), {}
-    if weights is not None:
-        params = {"sample_weight": weights[train]}
+    if weighted:
+        params = {"sample_weight": WEIGHTS[train]}
     arrays = FoldArrays(
         rows[train], SIDES[train], rows[~train], SIDES[~train], params.get("sample_weight"), rows[train],
         SIDES[train], SIDES[~train],
@@ -70,13 +71,17 @@ def test_responses_are_equal_to_the_bit(model, form, weights):
                 assert found.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "average_precision", ["f1", "balanced_accuracy"]])
+SCORERS = [["f1", "balanced_accuracy"], "accuracy", "average_precision", "roc_auc"]
+
+
+@pytest.mark.parametrize("scoring", spread(SCORERS, 2))
 def test_searches_make_one_fit_a_split(scoring):
     options = {"scoring": scoring, "cv": 3, "return_train_score": True, "refit": False}
     exact = {"compare": {"rtol": 0, "atol": 0}}
-    search = both(MODELS[1], GRID | {"max_features": [1, 3]}, X, SIDES, **options, **exact)
-    assert (search.report_.fits_done, search.report_.fits_shared) == (6, 72)
-    behind = {f"isolationforest__{name}": values for name, values in GRID.items()}
+    grid = GRID | {"contamination": ["auto", 0.1]}
+    search = both(MODELS[1], grid | {"max_features": [1, 3]}, X, SIDES, **options, **exact)
+    assert (search.report_.fits_done, search.report_.fits_shared) == (6, 36)
+    behind = {f"isolationforest__{name}": values for name, values in grid.items()}
     search = both(make_pipeline(StandardScaler(), MODELS[0]), behind, X, SIDES, **options, **exact)
     assert search.report_.fits_done == 3
 

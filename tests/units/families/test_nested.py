@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
-from tests._covering import covering
+from tests._covering import covering, spread
 from tests._same_results import both
 
 rng = np.random.default_rng(0)
@@ -222,7 +222,9 @@ def test_several_labels_are_equal_to_the_bit(model, grid, y):
                 assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("scoring", [None, "accuracy", "roc_auc", ["f1_macro", "accuracy", "f1_micro"]])
+@pytest.mark.parametrize(
+    "scoring", spread([["f1_macro", "accuracy", "f1_micro"], None, "accuracy", "roc_auc"], 2)
+)
 def test_searches_of_several_labels(scoring):
     two, options = SEVERAL[:, :2], {"cv": 3, "scoring": scoring, "return_train_score": True, "refit": False}
     for model, grid in OF_SEVERAL[1::2]:

@@ -102,6 +102,7 @@ def test_training_rows_of_indices_and_masks():
     assert [training_rows(splits)(i) for i in range(2)] == [2, 3]
 
 
+@pytest.mark.thorough
 @pytest.mark.invariant("joblib's processes import no engine for fits that share nothing")
 def test_processes_import_what_sklearn_would(tmp_path):
     script = tmp_path / "search.py"

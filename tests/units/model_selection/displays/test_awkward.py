@@ -267,5 +267,6 @@ for display in (SearchCurveDisplay, SharingDisplay):
 """
 
 
+@pytest.mark.thorough
 def test_matplotlib_is_imported_when_something_is_drawn():
     subprocess.run([sys.executable, "-W", "error", "-c", WITHOUT], check=True)
