@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import LeaveOneOut
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -32,6 +33,11 @@ def _noisy_digits(quick: bool) -> Data:
 def _neighbors_task(quick: bool) -> Task:
     numbers = [1, 3, 8] if quick else list(range(1, 31))
     return Task(KNeighborsClassifier(), {"n_neighbors": numbers, "weights": ["uniform", "distance"]})
+
+
+def _left_out_task(quick: bool) -> Task:
+    numbers = [1, 3, 8] if quick else list(range(1, 11))
+    return Task(KNeighborsClassifier(), {"n_neighbors": numbers}, cv=LeaveOneOut())
 
 
 def _radius_task(quick: bool) -> Task:
@@ -73,6 +79,18 @@ register(
         bars=(bars.times_faster(15), bars.same_scores(0.0)),
         work=reading_work,
         repeat=5,
+    )
+)
+register(
+    Benchmark(
+        name="knn-loo",
+        summary="KNeighborsClassifier, 10 n_neighbors, each of 2,000 rows left out, 20 columns",
+        task=_left_out_task,
+        data=lambda quick: _classes(2_000, 20, quick),
+        contenders=searches(manyfit(), manyfit(-1)),
+        bars=(bars.times_faster(20), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=1,
     )
 )
 register(
