@@ -9,6 +9,8 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import LeaveOneOut
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
@@ -142,6 +144,33 @@ register(
         data=lambda quick: _classes(5_000, 50, quick),
         contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(1.5), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=1,
+    )
+)
+
+
+def _categories(quick: bool) -> Data:
+    """Fifty columns of codes, of which a one-hot encoder makes sparse rows."""
+    rng, (n, kinds) = np.random.default_rng(0), (200, 10) if quick else (2_000, 100)
+    X = rng.integers(0, kinds, size=(n, 50))
+    effects = rng.normal(size=(50, kinds))[np.arange(50), X].sum(axis=1)
+    return X, (effects + rng.normal(size=n) > 0).astype(int)
+
+
+def _sparse_svc_task(quick: bool) -> Task:
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), SVC())
+    return Task(model, {"svc__C": [0.1, 1.0, 10.0], "svc__gamma": [0.01, 0.1]})
+
+
+register(
+    Benchmark(
+        name="svc-sparse",
+        summary="OneHotEncoder and SVC, 3 C x 2 gammas x 5 folds, 2,000 x 50 codes, 5,000 sparse columns",
+        task=_sparse_svc_task,
+        data=_categories,
+        contenders=searches(manyfit(), manyfit(-1)),
+        bars=(bars.times_faster(3), bars.same_scores(0.0)),
         work=reading_work,
         repeat=1,
     )
