@@ -41,7 +41,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
     errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `engine`, `time_budget`, `plan`, `report_` and `partial_results_`.
+    `engine`, `time_budget`, `return_predictions`, `plan`, `report_`, `cv_predictions_` and
+    `partial_results_`.
 
     Parameters
     ----------
@@ -109,6 +110,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
         Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
+    return_predictions : bool, str or tuple, default=False
+        Whether `cv_predictions_` has the predictions of the best setting for the test rows of each split.
+        True: those of ``predict``; or ``"predict_proba"``, ``"predict_log_proba"``, ``"decision_function"``.
+        ``"all"``, or ``("all", method)``: those of every setting, which `memory_limit` must hold.
 
     Attributes
     ----------
@@ -133,6 +138,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Whether there are several.
     classes_, n_features_in_, feature_names_in_
         Those of `best_estimator_`, if it has them.
+    cv_predictions_ : array or list
+        Only with `return_predictions`: predictions in the order of the rows of X, as those of
+        `cross_val_predict`, if each row is tested once. For other splits a list of pairs: the test rows of a
+        split, and their predictions. With "all", a list of these for the settings of `cv_results_`. None
+        in place of a setting of which a fit failed.
     partial_results_ : list of dict
         Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
@@ -223,6 +233,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
         time_budget: float | None = None,
+        return_predictions: bool | str | tuple[str, str] = False,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -236,6 +247,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.early_stopping = early_stopping
         self.engine = engine
         self.time_budget = time_budget
+        self.return_predictions = return_predictions
 
 
 @accept_device_data
@@ -336,6 +348,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
         time_budget: float | None = None,
+        return_predictions: bool | str | tuple[str, str] = False,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -350,3 +363,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.early_stopping = early_stopping
         self.engine = engine
         self.time_budget = time_budget
+        self.return_predictions = return_predictions

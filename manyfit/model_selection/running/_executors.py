@@ -102,9 +102,9 @@ class JoblibExecutor(Executor):
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
-        """Whether fits get host data only, no callbacks, no test rows to stop by, and need no second try."""
+        """Whether fits read host data, without callbacks, stopping, recording or a second try."""
         job = self._context.fitted
-        if job.options.early_stopping is not None or job.by_sklearnex:
+        if job.options.early_stopping is not None or job.options.recording is not None or job.by_sklearnex:
             return False
         params = (*job.options.fit_params.values(), *job.options.score_params.values())
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))

@@ -35,8 +35,9 @@ from manyfit.model_selection.job._job import (
     Job,
     Options,
     Sharing,
-    memory_limit_in_bytes,
 )
+from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._predictions import recording_for
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -47,11 +48,13 @@ from manyfit.model_selection.search._chunks import refuse_refit_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
+    Count,
     attributes_restored,
     check_input,
     list_candidates,
 )
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
+from manyfit.model_selection.search._predictions import note_predictions
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -66,29 +69,24 @@ from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 
-class _Count(Interval):
-    """An interval of integers, without True and False, which are integers in Python."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
-
-
 class SharedSearch:
     """A mixin for scikit-learn's search classes that adds a plan, shared work and a report."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sharing": [StrOptions(set(get_args(Sharing)))],
-        "verify": [_Count(numbers.Integral, 0, None, closed="left")],
-        "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
+        "verify": [Count(numbers.Integral, 0, None, closed="left")],
+        "memory_limit": [Count(numbers.Integral, None, None, closed="neither"), str, None],
         "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
         "checkpoint": [str, os.PathLike, None],
         "early_stopping": [StrOptions({"fold"}), None],
         "engine": [StrOptions({"sklearnex"}), None],
+        "return_predictions": ["boolean", str, tuple],
         "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     }
 
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
     time_budget: float | None = None
+    return_predictions: Any = False
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
@@ -218,6 +216,7 @@ class SharedSearch:
             self.partial_results_ = evaluation.partial()
             suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
+        note_predictions(self, evaluation)
         if hasattr(self, "best_index_"):
             self._note_choice(setup, evaluation)
         # The one scorer, or all by name where there are several.
@@ -289,6 +288,7 @@ class SharedSearch:
             memory_limit=memory_limit_in_bytes(self.memory_limit),
             early_stopping=self.early_stopping,
             engine=self.engine,
+            recording=recording_for(self.return_predictions, setup.y, len(candidates), self.memory_limit),
         )
         in_chunks = isinstance(setup.X, ChunkRows)
         if in_chunks and self.refit is not False:

@@ -16,12 +16,13 @@ from manyfit.families import LeavesRowsOut, Responses
 from manyfit.folds import Fold, FoldedMatrix, NumPyRows, Unsupported
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Result
+from manyfit.model_selection.job._predictions import Predicted
 from manyfit.model_selection.planning._cost_checks import require_memory
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._class_moments import class_data
-from manyfit.model_selection.strategies._score_answers import blocks_of_settings, start_scores
+from manyfit.model_selection.strategies._score_answers import blocks_of_settings, may_record, start_scores
 from manyfit.model_selection.strategies._strategy import (
     Batch,
     RunContext,
@@ -136,6 +137,10 @@ class _Scores:
         table = self._known(len(candidates))
         done = np.isfinite(table).all(axis=(0, 1))
         times = fit_seconds / n, (time.perf_counter() - start) / n
+        recording = self._options.recording
+        method = "" if recording is None else recording.method
+        records = recording is not None and may_record(recording, self._responses)
+        classes = None if method == "predict" else self._answers.classes
         for j, c in enumerate(candidates):
             columns = table[:, j].tolist()
             for i in np.flatnonzero(done).tolist():
@@ -143,9 +148,14 @@ class _Scores:
                 result: Result = {"fit_error": None}
                 result["test_scores"] = dict(zip(names, values, strict=True)) if multimetric else values[0]
                 result["fit_time"], result["score_time"] = times
+                if records:
+                    result["predicted"] = Predicted(self._responses[method][j, self._cell(i)], classes)
                 outcome.results[c, i] = result
         for i in np.flatnonzero(~done).tolist():
             self._score_alone(i, candidates, fit_seconds / n, outcome)
+
+    def _cell(self, i: int) -> slice:
+        return slice(self._rows[i], self._rows[i] + 1)
 
     def _known(self, n_settings: int) -> Array:
         """Scores (n_scorers, n_settings, n_splits); NaN where a scorer has to be called.
