@@ -194,6 +194,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     the best. With a `checkpoint`, the next `fit` goes on with the rest, for another budget or without one.
     The refit and `verify` come after the budget.
 
+    With `return_predictions` shared fits give the predictions that their scores have read. The others are
+    made once more after the search, for the best setting: by scikit-learn's fits, one for each split, or by
+    moments. Fits that draw random numbers without a seed record theirs, if those of all settings take at
+    most an eighth of `memory_limit`. A checkpoint has scores, no predictions.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -299,6 +304,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     engine : {"sklearnex"} or None, default=None
         As in `GridSearchCV`.
     time_budget : float or None, default=None
+        As in `GridSearchCV`.
+    return_predictions : bool, str or tuple, default=False
         As in `GridSearchCV`.
 
     Attributes
