@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
 from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
-from manyfit.families.neighbours._checks import require_countable_labels
+from manyfit.families.neighbours._label_columns import LabelColumn, classes_of_columns, joined
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import register_family
 from manyfit.folds import Unsupported
@@ -23,7 +23,7 @@ UNEQUAL = 1e-9
 
 
 class NeighborsClassifierFamily(NeighborsFamily):
-    """KNeighborsClassifier with one target: labels are scikit-learn's to the bit.
+    """KNeighborsClassifier with one target or several columns: labels are scikit-learn's to the bit.
 
     References
     ----------
@@ -35,8 +35,8 @@ class NeighborsClassifierFamily(NeighborsFamily):
     def _answers(
         self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
     ) -> NeighborAnswers:
-        if y.ndim != 1:
-            raise Unsupported("y has several columns")
+        if y.ndim == 2:
+            return self._answers_of_columns(votes, find, y, refused)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise Unsupported("the training rows have one class")
@@ -48,6 +48,16 @@ class NeighborsClassifierFamily(NeighborsFamily):
         fits = find(codes.reshape(-1))
         return NeighborAnswers(votes, fits, methods, n, refused, classes=classes, fits_made=len(fits.fitted))
 
+    def _answers_of_columns(
+        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
+    ) -> NeighborAnswers:
+        """Labels only: probabilities of several columns are a list of arrays."""
+        classes, codes = classes_of_columns(y)
+        fits, methods = find(codes), {"predict": partial(_labels_of_columns, classes)}
+        made: Any = classes
+        n = len(classes)
+        return NeighborAnswers(votes, fits, methods, n, refused, classes=made, fits_made=len(fits.fitted))
+
 
 def _totals(
     n_classes: int, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
@@ -56,7 +66,7 @@ def _totals(
 
     They are added in scikit-learn's order. The array is the same one, which a caller must not keep.
     """
-    require_countable_labels(near)
+    near.require_countable_labels()
     rows, totals, done = np.arange(len(near.targets)), np.zeros((len(near.targets), n_classes)), 0
     codes = np.ascontiguousarray(near.targets.T)
     given = None if weights is None else np.ascontiguousarray(weights.T)
@@ -76,6 +86,14 @@ def _probabilities(
         if len(rows):
             probabilities[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows)
         yield probabilities
+
+
+def _labels_of_columns(
+    classes: Sequence[Array], near: Neighbors, weights: Array | None, votes: Sequence[Votes]
+) -> Iterator[Array]:
+    columns = [_labels(own, LabelColumn(near, q, own), weights, votes) for q, own in enumerate(classes)]
+    for labels in zip(*columns, strict=True):
+        yield joined(labels, classes)
 
 
 def _labels(
