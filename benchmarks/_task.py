@@ -19,7 +19,7 @@ class Task:
 
     estimator: Any
     grid: Mapping[str, Any]
-    cv: int = 5
+    cv: Any = 5
     scoring: str | None = None
 
     @property

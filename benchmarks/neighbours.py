@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import LeaveOneOut
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
@@ -32,6 +35,11 @@ def _noisy_digits(quick: bool) -> Data:
 def _neighbors_task(quick: bool) -> Task:
     numbers = [1, 3, 8] if quick else list(range(1, 31))
     return Task(KNeighborsClassifier(), {"n_neighbors": numbers, "weights": ["uniform", "distance"]})
+
+
+def _left_out_task(quick: bool) -> Task:
+    numbers = [1, 3, 8] if quick else list(range(1, 11))
+    return Task(KNeighborsClassifier(), {"n_neighbors": numbers}, cv=LeaveOneOut())
 
 
 def _radius_task(quick: bool) -> Task:
@@ -73,6 +81,18 @@ register(
         bars=(bars.times_faster(15), bars.same_scores(0.0)),
         work=reading_work,
         repeat=5,
+    )
+)
+register(
+    Benchmark(
+        name="knn-loo",
+        summary="KNeighborsClassifier, 10 n_neighbors, each of 2,000 rows left out, 20 columns",
+        task=_left_out_task,
+        data=lambda quick: _classes(2_000, 20, quick),
+        contenders=searches(manyfit(), manyfit(-1)),
+        bars=(bars.times_faster(20), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=1,
     )
 )
 register(
@@ -124,6 +144,33 @@ register(
         data=lambda quick: _classes(5_000, 50, quick),
         contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(1.5), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=1,
+    )
+)
+
+
+def _categories(quick: bool) -> Data:
+    """Fifty columns of codes, of which a one-hot encoder makes sparse rows."""
+    rng, (n, kinds) = np.random.default_rng(0), (200, 10) if quick else (2_000, 100)
+    X = rng.integers(0, kinds, size=(n, 50))
+    effects = rng.normal(size=(50, kinds))[np.arange(50), X].sum(axis=1)
+    return X, (effects + rng.normal(size=n) > 0).astype(int)
+
+
+def _sparse_svc_task(quick: bool) -> Task:
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), SVC())
+    return Task(model, {"svc__C": [0.1, 1.0, 10.0], "svc__gamma": [0.01, 0.1]})
+
+
+register(
+    Benchmark(
+        name="svc-sparse",
+        summary="OneHotEncoder and SVC, 3 C x 2 gammas x 5 folds, 2,000 x 50 codes, 5,000 sparse columns",
+        task=_sparse_svc_task,
+        data=_categories,
+        contenders=searches(manyfit(), manyfit(-1)),
+        bars=(bars.times_faster(3), bars.same_scores(0.0)),
         work=reading_work,
         repeat=1,
     )

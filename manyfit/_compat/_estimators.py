@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 import sklearn
 import sklearn.naive_bayes
 from numpy.typing import NDArray
@@ -234,7 +235,7 @@ def svm_on_rows(estimator: Any, fitted: Any, X: NDArray[Any], gamma: float) -> A
         Unfitted, with a kernel that scikit-learn computes; it becomes the model.
     fitted : estimator
         With ``kernel="precomputed"`` and the same other parameters.
-    X : ndarray of float64 of shape (n, p)
+    X : ndarray or CSR matrix of float64 of shape (n, p)
         The training rows.
     gamma : float
         The number that the kernel has on these rows.
@@ -244,4 +245,15 @@ def svm_on_rows(estimator: Any, fitted: Any, X: NDArray[Any], gamma: float) -> A
     estimator.support_vectors_ = X[fitted.support_]
     estimator.shape_fit_, estimator.n_features_in_ = X.shape, X.shape[1]
     estimator._gamma = gamma
+    if not isinstance(X, np.ndarray):
+        estimator._sparse = True
+        estimator.dual_coef_ = _stored_whole(fitted.dual_coef_)
+        estimator._dual_coef_ = _stored_whole(fitted._dual_coef_)
     return estimator
+
+
+def _stored_whole(dense: NDArray[Any]) -> Any:
+    """A matrix as CSR with all entries stored, as libsvm's coefficients are."""
+    n_rows, n = dense.shape
+    indices, indptr = np.tile(np.arange(n, dtype=np.int32), n_rows), np.arange(n_rows + 1, dtype=np.int32) * n
+    return sp.csr_matrix((dense.ravel(), indices, indptr), dense.shape)

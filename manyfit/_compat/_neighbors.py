@@ -6,7 +6,12 @@ import sklearn
 from sklearn.metrics._pairwise_distances_reduction import ArgKmin
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
-__all__ = ["neighbors_query", "openmp_threads", "votes_need_plain_labels"]
+__all__ = ["algorithm_of", "neighbors_query", "openmp_threads", "votes_need_plain_labels"]
+
+
+def algorithm_of(fitted: Any) -> str:
+    """The algorithm that a fit has chosen."""
+    return str(fitted._fit_method)
 
 
 def neighbors_query(fitted: Any, X: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, _validation
 from sklearn.model_selection._search import BaseSearchCV
@@ -16,7 +17,7 @@ from sklearn.model_selection._search_successive_halving import (
 from sklearn.model_selection._search_successive_halving import (
     HalvingRandomSearchCV as SklearnHalvingRandomSearchCV,
 )
-from sklearn.model_selection._validation import _fit_and_score, _score
+from sklearn.model_selection._validation import _enforce_prediction_order, _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -38,6 +39,7 @@ __all__ = [
     "check_fit_failures",
     "check_matplotlib_support",
     "check_method_params",
+    "columns_of_all_classes",
     "evaluates_all_at_once",
     "fit_and_score",
     "fit_and_score_call",
@@ -77,6 +79,16 @@ SEARCH_METHODS = (
 _FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)
 
 score = _score
+
+
+def columns_of_all_classes(values: Any, own: Any, classes: Any, method: str) -> Any:
+    """Responses with a column for each of `classes`, as ``cross_val_predict`` gives them.
+
+    `own`: the classes that the fit had; None if columns are no classes.
+    """
+    if own is None or classes is None:
+        return values
+    return _enforce_prediction_order(np.searchsorted(classes, own), values, len(classes), method)
 
 
 def is_tested() -> bool:

@@ -41,7 +41,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
     errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `engine`, `time_budget`, `race`, `fit_timeout`, `plan`, `report_` and `partial_results_`.
+    `engine`, `time_budget`, `race`, `fit_timeout`, `return_predictions`, `plan`, `report_`,
+    `cv_predictions_` and `partial_results_`.
 
     Parameters
     ----------
@@ -109,7 +110,6 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
         Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
-
     race : {"wilcoxon", "t-test"}, float or None, default=None
         Settings that are clearly worse than the best one on the first splits are not fitted on the others: by
         Wilcoxon's signed-rank test (p < 0.1), by a paired t-test (p < 0.1), or if their mean score is more
@@ -117,6 +117,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     fit_timeout : float or None, default=None
         Seconds after which a fit that is made one by one is ended, with its scores. It counts as a failed fit
         (`error_score`). See Notes.
+    return_predictions : bool, str or tuple, default=False
+        Whether `cv_predictions_` has the predictions of the best setting for the test rows of each split.
+        True: those of ``predict``; or ``"predict_proba"``, ``"predict_log_proba"``, ``"decision_function"``.
+        ``"all"``, or ``("all", method)``: those of every setting, which `memory_limit` must hold.
 
     Attributes
     ----------
@@ -141,6 +145,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Whether there are several.
     classes_, n_features_in_, feature_names_in_
         Those of `best_estimator_`, if it has them.
+    cv_predictions_ : array or list
+        Only with `return_predictions`: predictions in the order of the rows of X, as those of
+        `cross_val_predict`, if each row is tested once. For other splits a list of pairs: the test rows of a
+        split, and their predictions. With "all", a list of these for the settings of `cv_results_`. None
+        in place of a setting of which a fit failed.
     partial_results_ : list of dict
         Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
@@ -205,6 +214,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     count. Steps of pipelines are not shared, since the rows that they make would have to be sent. A fit that
     ends its process, as by a fault in compiled code, fails as well. Shared fits have no limit.
 
+    With `return_predictions` shared fits give the predictions that their scores have read. The others are
+    made once more after the search, for the best setting: by scikit-learn's fits, one for each split, or by
+    moments. Fits that draw random numbers without a seed record theirs, if those of all settings take at
+    most an eighth of `memory_limit`. A checkpoint has scores, no predictions.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -246,6 +260,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         time_budget: float | None = None,
         race: str | float | None = None,
         fit_timeout: float | None = None,
+        return_predictions: bool | str | tuple[str, str] = False,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -261,6 +276,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.time_budget = time_budget
         self.race = race
         self.fit_timeout = fit_timeout
+        self.return_predictions = return_predictions
 
 
 @accept_device_data
@@ -317,6 +333,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     fit_timeout : float or None, default=None
         As in `GridSearchCV`.
+    return_predictions : bool, str or tuple, default=False
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -367,6 +385,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         time_budget: float | None = None,
         race: str | float | None = None,
         fit_timeout: float | None = None,
+        return_predictions: bool | str | tuple[str, str] = False,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -383,3 +402,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.time_budget = time_budget
         self.race = race
         self.fit_timeout = fit_timeout
+        self.return_predictions = return_predictions

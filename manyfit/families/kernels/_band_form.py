@@ -36,7 +36,7 @@ class BandForm:
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        A symmetric matrix of finite numbers, which is overwritten.
+        A symmetric matrix of finite numbers, of which the upper triangle is read. It is overwritten.
     """
 
     def __init__(self, K: Array) -> None:
@@ -44,7 +44,7 @@ class BandForm:
         self._width = width = min(WIDTH, n - 1)
         self._band = np.zeros((width + 1, n), order="F")  # diagonals, the main one first
         self._panels: list[tuple[int, Array, Array]] = []
-        # Its lower triangle holds what is left, behind `done` rows and columns.
+        # Its lower triangle, in Fortran order, holds what is left, behind `done` rows and columns.
         A = np.asfortranarray(K.T)
         for j in range(0, n - width - 1, width):
             if done >= SKIPPED * width:

@@ -144,20 +144,32 @@ class KernelRows:
         The rows.
     """
 
-    def __init__(self, X: Array) -> None:
+    def __init__(self, X: Any) -> None:
         self.X = X
-        self.squares = np.array([ddot(row, row) for row in X])
+        self.squares = self._squares()
         self.largest = float(self.squares.max())
         if not np.isfinite(self.largest):
             raise Unsupported("squares of rows overflow")
 
-    def product_error(self, largest: float) -> float:
-        """How far the product of two rows may be off whose squares are up to `largest`."""
+    def _squares(self) -> Array:
+        return np.array([ddot(row, row) for row in self.X])
+
+    def product_error(self, largest: float, X: Any = None) -> float:
+        """How far products of these rows, and of others if given, may be off, for squares up to `largest`."""
         return (self.X.shape[1] + 2) * EPS * largest
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all numbers are whole and so small that products have no rounding error."""
+        return self.largest < 2.0**53 and bool((np.rint(self.X) == self.X).all())
+
+    def product(self, i: int, j: int) -> float:
+        """The product of two rows, as libsvm has it."""
+        return float(ddot(self.X[i], self.X[j]))
 
     def products(self) -> Array:
         """All products of two rows, (n, n)."""
-        return self.X @ self.X.T
+        return np.asarray(self.X @ self.X.T)
 
     def matrix(self, kernel: KernelFunction, products: Array, *, out: Array) -> Array:
         """The kernel matrix (n, n), into `out`, which may be `products`.
@@ -169,10 +181,8 @@ class KernelRows:
         Unsupported
             If so many entries would have to be computed again that the rows themselves are quicker.
         """
-        n, again = len(self.X), 0
-        # Products of small integers have no rounding error.
-        whole = self.largest < 2.0**53 and bool((np.rint(self.X) == self.X).all())
-        error = 0.0 if whole else self.product_error(self.largest)
+        n, again = len(self.squares), 0
+        error = 0.0 if self.is_whole else self.product_error(self.largest)
         for rows in blocks(n, n):
             part, squares = products[rows, : rows.stop], self.squares[rows, None] + self.squares[: rows.stop]
             values = kernel.values(part, squares)
@@ -188,8 +198,7 @@ class KernelRows:
                 )
             for i, j in found:
                 k = i + rows.start
-                pair = ddot(self.X[k], self.X[j]), self.squares[k] + self.squares[j]
-                values[i, j] = kernel.of_pair(*pair)
+                values[i, j] = kernel.of_pair(self.product(k, j), self.squares[k] + self.squares[j])
             out[rows, : rows.stop] = values
         for rows in blocks(n, n):
             out[: rows.start, rows] = out[rows, : rows.start].T
@@ -211,10 +220,68 @@ class KernelRows:
         filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
         open_ &= ~(zero & (filled[rows] @ filled.T == 0.0))
 
-    def against(self, X: Array) -> tuple[Array, Array]:
+    @staticmethod
+    def squares_of(X: Any) -> Array:
+        """Squares of any rows, (m,)."""
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+
+    def against(self, X: Any) -> tuple[Array, Array]:
         """Products of other rows with these, (m, n), and the sums of their squares."""
-        squares = np.einsum("ij,ij->i", X, X)
-        return X @ self.X.T, squares[:, np.newaxis] + self.squares
+        return np.asarray(X @ self.X.T), self.squares_of(X)[:, np.newaxis] + self.squares
+
+
+class SparseKernelRows(KernelRows):
+    """Rows of a CSR matrix of float64 in canonical format.
+
+    libsvm and SciPy add the products of entries in the order of columns. A product has at most as many terms
+    as the row with fewer entries, and a distance at most as many as both.
+    """
+
+    def _squares(self) -> Array:
+        return self.squares_of(self.X)
+
+    @staticmethod
+    def squares_of(X: Any) -> Array:
+        """See `KernelRows`."""
+        return np.asarray(X.multiply(X) @ np.ones(X.shape[1]))
+
+    def product_error(self, largest: float, X: Any = None) -> float:
+        """See `KernelRows`."""
+        entries = [int(np.diff(one.indptr).max(initial=0)) for one in (self.X, self.X if X is None else X)]
+        return (min(sum(entries), self.X.shape[1]) + 2) * EPS * largest
+
+    @property
+    def is_whole(self) -> bool:
+        """See `KernelRows`."""
+        return self.largest < 2.0**53 and bool((np.rint(self.X.data) == self.X.data).all())
+
+    def product(self, i: int, j: int) -> float:
+        """See `KernelRows`."""
+        row = dict(_entries(self.X, i))
+        return sum(row[column] * value for column, value in _entries(self.X, j) if column in row)
+
+    def products(self) -> Array:
+        """See `KernelRows`."""
+        n = self.X.shape[0]
+        found = np.empty((n, n))
+        for rows in blocks(n, n):
+            found[rows] = (self.X[rows] @ self.X.T).toarray()
+        return found
+
+    def _close_disjoint(self, open_: Array, zero: Array, rows: slice) -> None:
+        """See `KernelRows`."""
+        filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
+        open_ &= ~(zero & ((filled[rows] @ filled.T).toarray() == 0.0))
+
+    def against(self, X: Any) -> tuple[Array, Array]:
+        """See `KernelRows`."""
+        return (X @ self.X.T).toarray(), self.squares_of(X)[:, np.newaxis] + self.squares
+
+
+def _entries(X: Any, i: int) -> Iterator[tuple[int, float]]:
+    """The columns and values of a row of a CSR matrix."""
+    rows = slice(X.indptr[i], X.indptr[i + 1])
+    return zip(X.indices[rows].tolist(), X.data[rows].tolist(), strict=True)
 
 
 def blocks(n_rows: int, width: int, most: int = BLOCK) -> Iterator[slice]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
@@ -19,6 +20,7 @@ from manyfit.families.kernels._single_precision import (
     KernelFunction,
     KernelRows,
     SigmoidFunction,
+    SparseKernelRows,
     blocks,
 )
 from manyfit.families.protocol import (
@@ -41,6 +43,8 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # of their columns, and from a kernel matrix; of a kernel matrix, with a look at the rounding of each entry.
 FROM_ROWS, PER_COLUMN, FROM_MATRIX = 9.0, 0.25, 6.5
 MATRIX, PRODUCT = {"rbf": 7.0, "poly": 10.5, "linear": 10.5, "sigmoid": 14.0}, 0.02
+# The same of sparse rows: a product, and what each entry of a row adds to a fit.
+SPARSE_PRODUCT, PER_ENTRY = 40.0, 10.0
 # Nanoseconds of what a fold takes beside.
 OF_FOLD = 1e6
 # Predictions that may be off by more, relative to their range, are made from the rows.
@@ -50,7 +54,7 @@ PREDICTED = 2**22
 
 
 class SupportVectorFamily(Family):
-    """SVC, NuSVC, SVR and NuSVR on dense rows: libsvm gets the kernel matrix, computed once a fold.
+    """SVC, NuSVC, SVR and NuSVR: libsvm gets the kernel matrix, computed once a fold.
 
     The fits are libsvm's own, equal to the bit: see `_single_precision`. Predictions read a kernel matrix
     too; labels that its last digits could change are predicted again from the rows. In memory are the
@@ -58,7 +62,7 @@ class SupportVectorFamily(Family):
     """
 
     result: Literal["exact"] = "exact"
-    reads = FoldRows(weights=True, device=False)
+    reads = FoldRows(sparse=True, weights=True, device=False)
 
     def __init__(self, cls: type) -> None:
         self.serves = (cls,)
@@ -79,8 +83,11 @@ class SupportVectorFamily(Family):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         n, p, k = float(shape.n_train), shape.n_features, shape.n_splits
         matrices = len({_kernel_key(setting) for setting in settings})
-        shared = PRODUCT * p + matrices * MATRIX[estimator.kernel] + len(settings) * FROM_MATRIX
-        individual = len(settings) * (FROM_ROWS + PER_COLUMN * p)
+        product, of_row = PRODUCT * p, PER_COLUMN * p
+        if shape.n_entries is not None:
+            product, of_row = SPARSE_PRODUCT, PER_ENTRY * shape.n_entries / max(n, 1.0)
+        shared = product + matrices * MATRIX[estimator.kernel] + len(settings) * FROM_MATRIX
+        individual = len(settings) * (FROM_ROWS + of_row)
         memory = int(8 * n * n) * (1 + (matrices > 1))
         return Cost(k * (OF_FOLD + n * n * shared), k * n * n * individual, k * len(settings), memory)
 
@@ -109,13 +116,13 @@ def _kernel_key(setting: Mapping[str, Any]) -> tuple[Any, ...]:
     return setting["gamma"], setting["coef0"], setting["degree"]
 
 
-def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Array) -> KernelFunction:
+def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Any) -> KernelFunction:
     """The kernel function of a setting, as scikit-learn has it for the training rows."""
     gamma = setting["gamma"]
     if estimator.kernel == "linear":
         return KernelFunction(1.0, 0.0, 1)
     if gamma == "scale":
-        variance = X.var()
+        variance = X.var() if isinstance(X, np.ndarray) else X.multiply(X).mean() - X.mean() ** 2
         gamma = 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
     elif gamma == "auto":
         gamma = 1.0 / X.shape[1]
@@ -132,7 +139,8 @@ def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold)
     if fold.fit_weight is not None and not (fold.fit_weight > 0).all():
         # libsvm drops these rows, and scikit-learn then counts the columns of a kernel matrix without them.
         raise Unsupported("some weights are not positive")
-    rows = KernelRows(_readable(fold.X_train))
+    X = _readable(fold.X_train)
+    rows = KernelRows(X) if isinstance(X, np.ndarray) else SparseKernelRows(X)
     functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
     models, refused = dict[int, Any](), dict[int, str]()
     for j, matrix in _kernel_matrices(rows, functions, refused):
@@ -172,14 +180,20 @@ def _fit_once(model: Any, matrix: Array, fold: Fold) -> Any:
         return model.fit(matrix, fold.y_train, **weights)
 
 
-def _readable(X: Any) -> Array:
+def _readable(X: Any) -> Any:
     """Rows as scikit-learn gives them to libsvm."""
-    if not isinstance(X, np.ndarray):
+    if not (isinstance(X, np.ndarray) or scipy.sparse.issparse(X)):
         raise Unsupported("the rows lie on a device")
-    if not X.size:
+    if 0 in X.shape:
         raise Unsupported("there are no rows or no columns")
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    if not np.isfinite(X).all():
+    if isinstance(X, np.ndarray):
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    else:
+        X = X.astype(np.float64)  # a copy
+        X.sort_indices()
+        if not X.nnz or not X.has_canonical_format or X.indices.dtype != np.int32:
+            raise Unsupported("the sparse rows have no entries, or repeated or too many ones")
+    if not np.isfinite(X if isinstance(X, np.ndarray) else X.data).all():
         raise Unsupported("X holds NaN or infinity")
     return X
 
@@ -246,7 +260,7 @@ class SupportVectorAnswers(Answers):
 
     def _predict(self, X: Any) -> Array:
         X = _readable(X)
-        found = np.empty((len(self.models), len(X)))
+        found = np.empty((len(self.models), X.shape[0]))
         for j, part, K in self.kernels(X):
             found[j, part] = self.models[j].predict(K)
         for j, predicted in enumerate(found):
@@ -256,21 +270,21 @@ class SupportVectorAnswers(Answers):
                 found[j] = self.on_rows(j).predict(X)
         return found
 
-    def error(self, j: int, X: Array) -> float:
+    def error(self, j: int, X: Any) -> float:
         """A bound of how far numbers of a setting for rows X may be from scikit-learn's."""
         model, function = self.models[j], self.functions[j]
-        largest = max(self.rows.largest, float(np.einsum("ij,ij->i", X, X).max()))
-        one = function.absolute_error(self.rows.product_error(largest), largest)
+        largest = max(self.rows.largest, float(self.rows.squares_of(X).max()))
+        one = function.absolute_error(self.rows.product_error(largest, X), largest)
         size = function.largest_value(largest) + one
         weight = float(np.abs(model.dual_coef_).sum())
         return weight * (one + (len(model.support_) + 2) * EPS * size)
 
-    def kernels(self, X: Array) -> Iterator[tuple[int, slice, Array]]:
+    def kernels(self, X: Any) -> Iterator[tuple[int, slice, Array]]:
         """Kernel values of a block of rows X for a setting, (block, n_train), until the next."""
         places: dict[KernelFunction, list[int]] = {}
         for j, function in enumerate(self.functions):
             places.setdefault(function, []).append(j)
-        for part in blocks(len(X), len(self.rows.X), PREDICTED):
+        for part in blocks(X.shape[0], self.rows.X.shape[0], PREDICTED):
             products, squares = self.rows.against(X[part])
             for function, members in places.items():
                 K = function.values(products, squares)
@@ -289,7 +303,7 @@ class SupportVectorAnswers(Answers):
 class _Decisions:
     """Decision values of classifiers on some rows, and their labels."""
 
-    def __init__(self, answers: SupportVectorAnswers, X: Array) -> None:
+    def __init__(self, answers: SupportVectorAnswers, X: Any) -> None:
         self._answers, self._X = answers, X
 
     def labels(self) -> Array:

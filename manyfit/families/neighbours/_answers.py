@@ -1,16 +1,27 @@
 """Answers from sorted neighbours, and what both families of k neighbours have in common."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
+from manyfit._compat import algorithm_of
 from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
+from manyfit.families.neighbours._left_out import LeftOutNeighbors, RowsLeftOut
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
-from manyfit.families.protocol import Cost, Family, FoldRows, Role, Shape, refused_warnings
+from manyfit.families.protocol import (
+    Cost,
+    Family,
+    FoldRows,
+    LeavesRowsOut,
+    Role,
+    Shape,
+    refused_warnings,
+)
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
@@ -38,22 +49,34 @@ class Fits:
         By `Votes.brute`: the fit, and the most neighbours that its settings ask for.
     targets : ndarray of shape (n_train,) or (n_train, q)
         Of the training rows.
+    query : callable
+        Finds the neighbours of rows.
+    X : ndarray or CSR matrix, optional
+        The rows of every role; None: those of the fold.
     """
 
-    def __init__(self, fitted: dict[bool, tuple[Any, int]], targets: Array) -> None:
-        self.fitted, self.targets = fitted, targets
+    def __init__(
+        self,
+        fitted: dict[bool, tuple[Any, int]],
+        targets: Array,
+        query: Callable[[Any, Any, Array, int], Neighbors] = Neighbors,
+        X: Any = None,
+    ) -> None:
+        self.fitted, self.targets, self._query, self._X = fitted, targets, query, X
         self._found: dict[tuple[bool, str], Neighbors] = {}
 
     def neighbors(self, brute: bool, role: Role, fold: Fold) -> Neighbors:
         """The neighbours of the rows of a role; found once."""
         if (brute, role) not in self._found:
-            X = fold.rows(role)
+            X = fold.rows(role) if self._X is None else self._X
             require_rows(X, self.fitted[brute][0])
             model, most = self.fitted[brute]
-            self._found[brute, role] = Neighbors(model, X, self.targets, most)
+            self._found[brute, role] = self._query(model, X, self.targets, most)
         return self._found[brute, role]
 
 
+# Makes fits for the targets of the training rows as answers read them.
+Find = Callable[[Array], Fits]
 # Responses of a method for settings of one fit and one weighting, in the order of n_neighbors.
 Respond = Callable[[Neighbors, Array | None, Sequence[Votes]], Iterator[Array]]
 
@@ -82,7 +105,7 @@ class NeighborAnswers(NeighborhoodAnswers[Votes, Fits, Respond, Mapping[bool, Ne
         return np.stack(responses)
 
 
-class NeighborsFamily(Family):
+class NeighborsFamily(Family, LeavesRowsOut):
     """Estimators of k nearest neighbours: `n_neighbors` and `weights` are read off sorted neighbours."""
 
     free = frozenset({"n_neighbors", "weights"})
@@ -113,25 +136,48 @@ class NeighborsFamily(Family):
             yield self._answer(estimator, settings, folded.fold(i))
 
     def _answer(self, estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> NeighborAnswers:
-        n, refused, votes = fold.X_train.shape[0], dict[int, str](), list[Votes]()
         if fold.fit_weight is not None:
             raise Unsupported("fit takes no weights")
-        for j, setting in enumerate(settings):
-            k = int(setting["n_neighbors"])
-            votes.append(Votes(k, setting["weights"], _is_brute(estimator, k, n)))
-            if k > n:
-                refused[j] = f"n_neighbors={k} is larger than the number of training rows, {n}"
-        most = dict[bool, int]()
-        for j, one in enumerate(votes):
-            if j not in refused:
-                most[one.brute] = max(one.k, most.get(one.brute, 0))
-        fitted = {brute: (_fit(estimator, k, fold), k) for brute, k in most.items()}
-        return self._answers(tuple(votes), fitted, fold, refused)
+        votes, most, refused = _asked(estimator, settings, fold.X_train.shape[0])
+        fitted = {brute: (_fit(estimator, k, fold.X_train, fold.y_train), k) for brute, k in most.items()}
+        return self._answers(votes, partial(Fits, fitted), fold.y_train, refused)
+
+    def leave_rows_out(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
+    ) -> NeighborAnswers:
+        """See `LeavesRowsOut`."""
+        if is_classifier(estimator) and (np.unique(y, return_counts=True)[1] < 2).any():
+            raise Unsupported("a class has one row, and is none of the fold that leaves it out")
+        votes, most, refused = _asked(estimator, settings, X.shape[0] - 1)
+        fitted = dict[bool, tuple[Any, int]]()
+        for brute, k in most.items():
+            # The training rows of a fold choose the algorithm.
+            own = clone(estimator).set_params(algorithm=algorithm_of(_fit(estimator, k, X[1:], y[1:])))
+            fitted[brute] = _fit(own, k, X, y), k
+        without = RowsLeftOut(estimator, X, y)
+        find = partial(Fits, fitted, query=partial(LeftOutNeighbors, without), X=X)
+        return self._answers(votes, find, y, refused)
 
     def _answers(
-        self, votes: tuple[Votes, ...], fitted: dict[bool, Any], fold: Fold, refused: Mapping[int, str]
+        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
     ) -> NeighborAnswers:
+        """The answers for targets y of the training rows."""
         raise NotImplementedError
+
+
+def _asked(
+    estimator: Any, settings: Sequence[Mapping[str, Any]], n: int
+) -> tuple[tuple[Votes, ...], dict[bool, int], dict[int, str]]:
+    """Settings on n training rows; by `Votes.brute`, the most neighbours asked for; the refused ones."""
+    votes, most, refused = list[Votes](), dict[bool, int](), dict[int, str]()
+    for j, setting in enumerate(settings):
+        k = int(setting["n_neighbors"])
+        votes.append(Votes(k, setting["weights"], _is_brute(estimator, k, n)))
+        if k > n:
+            refused[j] = f"n_neighbors={k} is larger than the number of training rows, {n}"
+        else:
+            most[votes[j].brute] = max(k, most.get(votes[j].brute, 0))
+    return tuple(votes), most, refused
 
 
 def _is_brute(estimator: Any, k: int, n_train: int) -> bool:
@@ -139,10 +185,9 @@ def _is_brute(estimator: Any, k: int, n_train: int) -> bool:
     return bool(estimator.algorithm == "auto" and k >= n_train // 2)
 
 
-def _fit(estimator: Any, k: int, fold: Fold) -> Any:
+def _fit(estimator: Any, k: int, X: Any, y: Array) -> Any:
     """A fit of scikit-learn's own; refused if it raises or warns."""
-    X = fold.X_train
     with refused_warnings("a fit"):
-        fitted = clone(estimator).set_params(n_neighbors=k, weights="uniform").fit(X, fold.y_train)
+        fitted = clone(estimator).set_params(n_neighbors=k, weights="uniform").fit(X, y)
     require_rows(X, fitted)
     return fitted

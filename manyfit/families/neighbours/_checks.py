@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from manyfit._compat import votes_need_plain_labels
-from manyfit.families.neighbours._query import Query
 from manyfit.folds import Unsupported
 
 # Metrics that sparse rows of whole numbers and of floats have alike.
@@ -35,11 +33,3 @@ def require_rows(X: Any, fitted: Any) -> None:
             raise Unsupported(f"metric={fitted.effective_metric_!r} of sparse rows is not shared")
     elif X.dtype.kind == "f" and not np.isfinite(X).all():
         raise Unsupported("X holds NaN or infinity")
-
-
-def require_countable_labels(query: Query) -> None:
-    """Refuse labels of which scikit-learn cannot count votes, in versions that have this defect."""
-    labels = query.fitted.classes_
-    plain = labels.dtype.kind in "iu" and bool((labels == np.arange(len(labels))).all())
-    if query.kind == "pairs" and votes_need_plain_labels() and not plain:
-        raise Unsupported("this version of scikit-learn counts votes of labels 0, 1, ... only")

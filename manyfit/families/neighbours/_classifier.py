@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
-from manyfit.families.neighbours._answers import Fits, NeighborAnswers, NeighborsFamily, Votes
-from manyfit.families.neighbours._checks import require_countable_labels
+from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._label_columns import LabelColumn, classes_of_columns, joined
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import register_family
-from manyfit.folds import Fold, Unsupported
+from manyfit.folds import Unsupported
 
 Array = NDArray[Any]
 
@@ -23,7 +23,7 @@ UNEQUAL = 1e-9
 
 
 class NeighborsClassifierFamily(NeighborsFamily):
-    """KNeighborsClassifier with one target: labels are scikit-learn's to the bit.
+    """KNeighborsClassifier with one target or several columns: labels are scikit-learn's to the bit.
 
     References
     ----------
@@ -33,11 +33,11 @@ class NeighborsClassifierFamily(NeighborsFamily):
     serves = (KNeighborsClassifier,)
 
     def _answers(
-        self, votes: tuple[Votes, ...], fitted: dict[bool, Any], fold: Fold, refused: Mapping[int, str]
+        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
     ) -> NeighborAnswers:
-        if fold.y_train.ndim != 1:
-            raise Unsupported("y has several columns")
-        classes, codes = np.unique(fold.y_train, return_inverse=True)
+        if y.ndim == 2:
+            return self._answers_of_columns(votes, find, y, refused)
+        classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise Unsupported("the training rows have one class")
         n = len(classes)
@@ -45,9 +45,18 @@ class NeighborsClassifierFamily(NeighborsFamily):
             "predict": partial(_labels, classes),
             "predict_proba": partial(_probabilities, n),
         }
-        fits = Fits(fitted, codes.reshape(-1))
-        made = len(fitted)
-        return NeighborAnswers(votes, fits, methods, n, refused, classes=classes, fits_made=made)
+        fits = find(codes.reshape(-1))
+        return NeighborAnswers(votes, fits, methods, n, refused, classes=classes, fits_made=len(fits.fitted))
+
+    def _answers_of_columns(
+        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
+    ) -> NeighborAnswers:
+        """Labels only: probabilities of several columns are a list of arrays."""
+        classes, codes = classes_of_columns(y)
+        fits, methods = find(codes), {"predict": partial(_labels_of_columns, classes)}
+        made: Any = classes
+        n = len(classes)
+        return NeighborAnswers(votes, fits, methods, n, refused, classes=made, fits_made=len(fits.fitted))
 
 
 def _totals(
@@ -57,7 +66,7 @@ def _totals(
 
     They are added in scikit-learn's order. The array is the same one, which a caller must not keep.
     """
-    require_countable_labels(near)
+    near.require_countable_labels()
     rows, totals, done = np.arange(len(near.targets)), np.zeros((len(near.targets), n_classes)), 0
     codes = np.ascontiguousarray(near.targets.T)
     given = None if weights is None else np.ascontiguousarray(weights.T)
@@ -73,21 +82,28 @@ def _probabilities(
 ) -> Iterator[Array]:
     for one, totals in zip(votes, _totals(n_classes, near, weights, votes), strict=True):
         probabilities = totals / totals.sum(axis=1)[:, np.newaxis]
-        rows = near.open_rows(one.k)
+        rows = near.unknown_rows(one.k, one.by_distance)
         if len(rows):
             probabilities[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows)
         yield probabilities
+
+
+def _labels_of_columns(
+    classes: Sequence[Array], near: Neighbors, weights: Array | None, votes: Sequence[Votes]
+) -> Iterator[Array]:
+    columns = [_labels(own, LabelColumn(near, q, own), weights, votes) for q, own in enumerate(classes)]
+    for labels in zip(*columns, strict=True):
+        yield joined(labels, classes)
 
 
 def _labels(
     classes: Array, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
 ) -> Iterator[Array]:
     for one, totals in zip(votes, _totals(len(classes), near, weights, votes), strict=True):
-        if weights is not None and _doubtful(totals, weights, one.k):
-            yield near.ask_all(one.k, one.weights, "predict")
-            continue
         codes = totals.argmax(axis=1)
         rows = _undecided(near, totals, weights, one.k)
+        if weights is not None:
+            rows = np.union1d(np.union1d(rows, _doubtful(near, totals, weights, one.k)), near.unsure)
         if len(rows) and weights is None:
             # The label of `predict` is the first one of the largest probability, which takes less time.
             codes[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows).argmax(axis=1)
@@ -137,16 +153,18 @@ def _may_change(near: Neighbors, totals: Array, weights: Array | None, k: int) -
     return np.asarray(rows[best[:, 1] - best[:, 0] <= 2.001 * near.slots(k, rows) * vote])
 
 
-def _doubtful(totals: Array, weights: Array, k: int) -> bool:
-    """Whether the order in which weights are added could decide a label.
+def _doubtful(near: Neighbors, totals: Array, weights: Array, k: int) -> Array:
+    """Rows where the rounding of weights, or the order in which they are added, could decide a label.
 
-    Sums of two weights and sums of ones have no rounding that depends on it.
+    Sums of two weights, and of whole numbers, have no rounding that depends on their order.
     """
-    if k < 3:
-        return False
+    if k < 3 and not near.weight_error:
+        return np.zeros(0, dtype=np.intp)
     best = np.partition(totals, -2, axis=1)[:, -2:]
-    close = best[:, 1] - best[:, 0] <= ROUNDING * k * np.finfo(weights.dtype).eps * best[:, 1]
-    return bool((close & (weights[:, 0] != 1.0)).any())
+    rounding = ROUNDING * (k * np.finfo(weights.dtype).eps + near.weight_error)
+    close = np.flatnonzero(best[:, 1] - best[:, 0] <= rounding * best[:, 1])
+    exact = (np.rint(weights[close, :k]) == weights[close, :k]).all(axis=1)
+    return close[~exact]
 
 
 register_family(NeighborsClassifierFamily())

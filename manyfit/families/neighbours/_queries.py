@@ -35,7 +35,14 @@ class Neighbors(Query):
         In ascending order.
     targets : ndarray of shape (n, most) or (n, most, q)
         Targets of the neighbours.
+    weight_error : float
+        How much a weight by distance may differ from scikit-learn's, relative to it, but for `unsure` rows.
+    unsure : ndarray of int
+        Rows whose distances are not known well enough for weights, in ascending order.
     """
+
+    weight_error = 0.0
+    unsure: Array = np.zeros(0, dtype=np.intp)
 
     def __init__(self, fitted: Any, X: Any, targets: Array, most: int) -> None:
         super().__init__(fitted, X)
@@ -44,8 +51,13 @@ class Neighbors(Query):
         if not np.isfinite(distances).all():
             raise Unsupported("distances of rows are not finite")
         found = targets[order]
-        self._seen, self._complete = (distances, found), distances.shape[1] == n_train
-        self._open = _choices(distances, found, self._complete)
+        tied = distances[:, 1:] == distances[:, :-1]
+        self._keep(distances, found, tied, distances.shape[1] == n_train, most)
+
+    def _keep(self, distances: Array, found: Array, tied: Array, complete: bool, most: int) -> None:
+        """Keep neighbours and their targets; `tied`: whether one is as far away as the one before it."""
+        self._found, self._tied, self._complete = found, tied, complete
+        self._open = _choices(tied, found, complete)
         self.distances, self.targets = distances[:, :most], found[:, :most]
 
     def open_rows(self, k: int) -> Array:
@@ -54,9 +66,15 @@ class Neighbors(Query):
             return np.zeros(0, dtype=np.intp)
         return np.flatnonzero(self._open[:, k - 1])
 
+    def unknown_rows(self, k: int, by_distance: bool) -> Array:
+        """Rows, in ascending order, whose votes or means scikit-learn has to give."""
+        rows = self.open_rows(k)
+        return np.union1d(rows, self.unsure) if by_distance and len(self.unsure) else rows
+
     def slots(self, k: int, rows: Array) -> Array:
         """How many of the k nearest neighbours of some rows are as far away as the last of them."""
-        return np.asarray((self.distances[rows, :k] == self.distances[rows, k - 1 : k]).sum(axis=1))
+        group = _groups(self._tied[rows, : k - 1])
+        return np.asarray((group == group[:, -1:]).sum(axis=1))
 
     def tied(self, k: int, rows: Array) -> tuple[Array, Array, Array]:
         """The neighbours as far away as the k-th one, if targets are codes.
@@ -70,17 +88,13 @@ class Neighbors(Query):
         ended : ndarray of shape (n_rows,)
             Whether no other training rows are as far away.
         """
-        distances, codes = (one[rows] for one in self._seen)
-        found = distances == distances[:, k - 1 : k]
-        return found, codes, self._complete | ~found[:, -1]
+        group = _groups(self._tied[rows])
+        found = group == group[:, k - 1 : k]
+        return found, self._found[rows], self._complete | ~found[:, -1]
 
     def ask_at(self, k: int, weights: Any, method: str, rows: Array) -> Array:
         """Responses of scikit-learn's own method for some rows, with ``n_neighbors=k``."""
         return self.ask({"n_neighbors": k, "weights": weights}, method, rows)
-
-    def ask_all(self, k: int, weights: Any, method: str) -> Array:
-        """Responses of scikit-learn's own method for all rows."""
-        return self.ask_at(k, weights, method, np.arange(self.X.shape[0]))
 
 
 def distance_weights(distances: Array) -> Array:
@@ -98,20 +112,25 @@ def distance_weights(distances: Array) -> Array:
     return np.asarray(weights)
 
 
-def _choices(distances: Array, targets: Array, complete: bool) -> Array:
+def _groups(tied: Array) -> Array:
+    """Numbers of the groups of neighbours at one distance, (n, K), of ``tied``, (n, K - 1)."""
+    group = np.zeros((len(tied), tied.shape[1] + 1), dtype=np.intp)
+    np.cumsum(~tied, axis=1, out=group[:, 1:])
+    return group
+
+
+def _choices(tied: Array, targets: Array, complete: bool) -> Array:
     """Whether targets are open if one takes the first k + 1 neighbours, (n, K - 1) for ``k = 0, 1, ...``.
 
     They are if the neighbours at the distance of the last one go on, and do not have the same targets.
     `complete` says that there are no other training rows than these K.
     """
-    tied = distances[:, 1:] == distances[:, :-1]
     if not tied.any():
         return tied
     same = targets[:, 1:] == targets[:, :-1]
     differs = tied & ~(same if same.ndim == 2 else same.all(axis=2))
-    starts = np.ones(distances.shape, dtype=bool)
-    starts[:, 1:] = ~tied
-    group = np.cumsum(starts.ravel()).reshape(starts.shape) - 1  # numbers of rows at one distance
+    group = _groups(tied)
+    group += np.arange(len(group))[:, np.newaxis] * group.shape[1]
     mixed = np.bincount(group[:, 1:].ravel(), weights=differs.ravel(), minlength=group[-1, -1] + 1) > 0
     if not complete:
         mixed[group[:, -1]] = True  # more rows may be at the last distance

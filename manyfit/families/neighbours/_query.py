@@ -12,7 +12,8 @@ import sklearn
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from manyfit._compat import neighbors_query, openmp_threads
+from manyfit._compat import neighbors_query, openmp_threads, votes_need_plain_labels
+from manyfit.folds import Unsupported
 
 Array = NDArray[Any]
 
@@ -51,6 +52,13 @@ class Query:
             with _sequence_of(n, model.n_samples_fit_):
                 found = getattr(model, method)(self.X[asked])
         return np.asarray(found[np.searchsorted(asked, rows)])
+
+    def require_countable_labels(self) -> None:
+        """Refuse labels of which scikit-learn cannot count votes, in versions that have this defect."""
+        labels = self.fitted.classes_
+        plain = labels.dtype.kind in "iu" and bool((labels == np.arange(len(labels))).all())
+        if self.kind == "pairs" and votes_need_plain_labels() and not plain:
+            raise Unsupported("this version of scikit-learn counts votes of labels 0, 1, ... only")
 
     @cached_property
     def kind(self) -> str:

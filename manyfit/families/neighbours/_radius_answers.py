@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
-from manyfit.families.neighbours._checks import require_countable_labels, require_rows
+from manyfit.families.neighbours._checks import require_rows
 from manyfit.families.neighbours._radius_query import Ball, RadiusQuery
 from manyfit.families.protocol import Role, refused_warnings
 from manyfit.folds import Fold
@@ -90,7 +90,7 @@ class Fit:
         radii = sorted({one.radius for one in self.settings}, reverse=True)
         query, m, n = RadiusQuery(self.model, X, radii), len(self.settings), X.shape[0]
         if is_classifier(self.model):
-            require_countable_labels(query)
+            query.require_countable_labels()
         values: Array | None = None
         near, empty = np.zeros((m, n), dtype=bool), np.zeros((m, n), dtype=bool)
         for ball in query.balls():

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsRegressor
 
-from manyfit.families.neighbours._answers import Fits, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import register_family
-from manyfit.folds import Fold, Unsupported
+from manyfit.folds import Unsupported
 
 Array = NDArray[Any]
 
@@ -26,16 +26,15 @@ class NeighborsRegressorFamily(NeighborsFamily):
     serves = (KNeighborsRegressor,)
 
     def _answers(
-        self, votes: tuple[Votes, ...], fitted: dict[bool, Any], fold: Fold, refused: Mapping[int, str]
+        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
     ) -> NeighborAnswers:
-        y = fold.y_train
         if y.dtype.kind == "f" and y.dtype != np.float64:
             raise Unsupported(f"scikit-learn adds targets of {y.dtype} in their own precision")
         if not np.isfinite(y).all():
             raise Unsupported("y holds NaN or infinity")
         outputs = 1 if y.ndim == 1 else y.shape[1]
-        fits = Fits(fitted, y)
-        return NeighborAnswers(votes, fits, {"predict": _means}, outputs, refused, fits_made=len(fitted))
+        fits = find(y)
+        return NeighborAnswers(votes, fits, {"predict": _means}, outputs, refused, fits_made=len(fits.fitted))
 
 
 def _means(near: Neighbors, weights: Array | None, votes: Sequence[Votes]) -> Iterator[Array]:
@@ -53,7 +52,7 @@ def _means(near: Neighbors, weights: Array | None, votes: Sequence[Votes]) -> It
             sums = [np.sum(found[:, :, j].copy() * weight, axis=1) for j in range(found.shape[2])]
             predicted = np.stack(sums, axis=1).astype(np.float64) / np.sum(weight, axis=1)[:, np.newaxis]
         predicted = predicted[:, 0] if near.targets.ndim == 2 else predicted
-        rows = near.open_rows(one.k)
+        rows = near.unknown_rows(one.k, weights is not None)
         if len(rows):
             predicted[rows] = near.ask_at(one.k, one.weights, "predict", rows)
         yield predicted

@@ -2,7 +2,7 @@
 
 from manyfit.families.protocol._answer_checks import require_valid_answers
 from manyfit.families.protocol._answers import Answers, LinearAnswers, Predictions, Responses, Role
-from manyfit.families.protocol._left_out import LeavesOut, LeftOut
+from manyfit.families.protocol._left_out import LeavesOut, LeavesRowsOut, LeftOut
 from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
 from manyfit.families.protocol._protocol import (
     AffineStep,
@@ -37,6 +37,7 @@ __all__ = [
     "FoldRows",
     "Iterations",
     "LeavesOut",
+    "LeavesRowsOut",
     "LeftOut",
     "LinearAnswers",
     "MomentSums",

@@ -37,6 +37,13 @@ class Responses(Mapping[str, Array]):
             self._found[method] = self._compute[method]()
         return self._found[method]
 
+    def is_computed(self, method: str) -> bool:
+        """Whether a response has been read before."""
+        return method in self._found
+
+    def __contains__(self, method: object) -> bool:
+        return method in self._compute  # that of the base class would compute it
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._compute)
 

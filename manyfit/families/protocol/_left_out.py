@@ -63,3 +63,16 @@ class LeavesOut(ABC):
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
         """The answers of one split from its predictions, (s, m, q); `single`: y is one-dimensional."""
         return Predictions({"predict": np.ascontiguousarray(predicted[:, :, 0] if single else predicted)})
+
+
+class LeavesRowsOut(ABC):
+    """A family that tells the predictions for each row, by the fit without it, from one fit of all rows."""
+
+    @abstractmethod
+    def leave_rows_out(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
+    ) -> Answers:
+        """Answers whose test rows are all rows; raises `Unsupported` if it cannot.
+
+        X is an array of float64 on the host, and y has a number or label for each row.
+        """

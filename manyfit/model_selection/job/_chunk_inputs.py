@@ -17,7 +17,7 @@ from manyfit.folds import (
     may_be_in_chunks,
     read_input,
 )
-from manyfit.model_selection.job._job import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
+from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
 
 
 class IndexedRows:

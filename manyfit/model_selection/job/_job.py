@@ -1,15 +1,15 @@
 """All fits of a search, in one immutable object that every part of the engine reads."""
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from manyfit._compat import routing_enabled
 from manyfit._config import get_config
-from manyfit._config.sizes import parse_size
 from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
+from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT
+from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 
 Pair = tuple[int, int]
@@ -22,9 +22,6 @@ Engine = Literal["sklearnex"] | None
 """The library that makes fits that are made one by one; None: scikit-learn."""
 Result = dict[str, Any]
 """The result of one pair, as scikit-learn's ``_fit_and_score`` returns it."""
-
-# Bytes for cached outputs of shared steps, blocks of predictions and folds, unless the user gives a limit.
-DEFAULT_MEMORY_LIMIT = 2**30
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,7 @@ class Options:
     early_stopping: EarlyStopping = None
     engine: Engine = None
     fit_timeout: float | None = None
+    recording: Recording | None = None  # predictions that are recorded beside scores
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property
@@ -95,22 +93,3 @@ class Job:
     def pairs(self, candidates: Sequence[int]) -> list[Pair]:
         """All pairs of some candidates, in scikit-learn's order: candidate by candidate."""
         return [(c, i) for c in candidates for i in range(self.splits.n_splits)]
-
-
-def memory_limit_in_bytes(limit: int | str | None) -> int:
-    """The user's ``memory_limit`` in bytes; raises a ValueError if it is not a positive number of bytes."""
-    if limit is None:
-        return DEFAULT_MEMORY_LIMIT
-    try:
-        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_size(_text(limit)))
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
-    if size <= 0:
-        raise ValueError(f"memory_limit should be more than 0 bytes; got {limit!r}.")
-    return size
-
-
-def _text(limit: object) -> str:
-    if not isinstance(limit, str) or not limit.strip():
-        raise ValueError("no text")
-    return limit

@@ -37,11 +37,12 @@ from manyfit.model_selection.strategies._class_moments import CLASS_MOMENTS, cla
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, SHARED_STEPS
 from manyfit.model_selection.strategies._iterations import ITERATIONS
+from manyfit.model_selection.strategies._left_out_folds import LEFT_OUT
 from manyfit.model_selection.strategies._moments import MOMENTS, moment_data
 from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
 
 # The first that matches the settings of a family serves them; single fits get what it refuses.
-FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, CLASS_MOMENTS, FOLD_FAMILIES)
+FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, CLASS_MOMENTS, LEFT_OUT, FOLD_FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class _Planner:
             reading=reading_of(facts.data.chunks),
         )
         # Matrices that no group reads are not held while others are fitted.
-        read = any(group.strategy in (MOMENTS, ITERATIONS, CLASS_MOMENTS) for group in shared)
+        read = any(group.strategy in (MOMENTS, ITERATIONS, CLASS_MOMENTS, LEFT_OUT) for group in shared)
         return Prepared(plan, facts.data if read else SearchData(job))
 
     def _reason_for_all(self) -> str | None:

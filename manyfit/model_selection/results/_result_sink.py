@@ -8,6 +8,7 @@ from typing import Any
 
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.job._predictions import Predicted
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._task_result import TaskResult
@@ -31,6 +32,7 @@ class ResultSink:
         self.shared: set[Pair] = set()  # answered without a fit of their own
         self.doubts: dict[Pair, Mapping[str, float]] = {}
         self.steps_saved = 0  # fits of steps that another setting had made; set by the caller
+        self.predicted: dict[Pair, Predicted] = {}  # recorded predictions, which are not in `results`
         # Each of its fits, made once for all splits, counts in `steps_saved`.
         self.rowwise: RowwiseOutputs | None = None
         self._job, self._checkpoint = job, checkpoint
@@ -50,6 +52,9 @@ class ResultSink:
         Only `lasting` results go to the checkpoint: another run may have others. `versions` are those of the
         worker's packages; None: of this process.
         """
+        for pair, result in results.items():
+            if "predicted" in result:
+                self.predicted[pair] = result.pop("predicted")
         if self._checkpoint is not None and lasting:
             self._checkpoint.add(results, individual, versions)
         if not individual:

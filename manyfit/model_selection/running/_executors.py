@@ -102,10 +102,11 @@ class JoblibExecutor(Executor):
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
-        """Whether fits get host data only, no callbacks, no test rows to stop by, and need no second try."""
+        """Whether fits read host data, without callbacks, stopping, recording or a second try."""
         job = self._context.fitted
         options = job.options
-        if options.early_stopping is not None or options.fit_timeout is not None or job.by_sklearnex:
+        own = (options.early_stopping, options.fit_timeout, options.recording)
+        if any(one is not None for one in own) or job.by_sklearnex:
             return False
         params = (*job.options.fit_params.values(), *job.options.score_params.values())
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))

@@ -32,8 +32,9 @@ from manyfit.model_selection.job._job import (
     Job,
     Options,
     Sharing,
-    memory_limit_in_bytes,
 )
+from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._predictions import recording_for
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -44,13 +45,10 @@ from manyfit.model_selection.running._race import Race, rule_of
 from manyfit.model_selection.search._chunks import refuse_refit_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
-from manyfit.model_selection.search._hooks import (
-    attributes_restored,
-    check_input,
-    list_candidates,
-)
+from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
 from manyfit.model_selection.search._options import OPTIONS, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
+from manyfit.model_selection.search._predictions import note_predictions
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -74,6 +72,7 @@ class SharedSearch:
     time_budget: float | None = None
     race: str | float | None = None
     fit_timeout: float | None = None
+    return_predictions: Any = False
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
@@ -203,6 +202,7 @@ class SharedSearch:
             self.partial_results_ = evaluation.partial()
             suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
+        note_predictions(self, evaluation)
         if hasattr(self, "best_index_"):
             self._note_choice(setup, evaluation)
         # The one scorer, or all by name where there are several.
@@ -275,6 +275,7 @@ class SharedSearch:
             early_stopping=self.early_stopping,
             engine=self.engine,
             fit_timeout=self.fit_timeout,
+            recording=recording_for(self.return_predictions, setup.y, len(candidates), self.memory_limit),
         )
         in_chunks = isinstance(setup.X, ChunkRows)
         if in_chunks and self.refit is not False:

@@ -21,12 +21,14 @@ from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._planner import Prepared, prepare
 from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
 from manyfit.model_selection.running._engine import n_workers, run
+from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.running._time_budget import NotMade, TimeBudget
 from manyfit.model_selection.search._audit import Round, stopped_early
 from manyfit.model_selection.search._hooks import (
@@ -138,6 +140,15 @@ class Evaluation:
         self._format(own.job.splits.n_splits)
         return True
 
+    def predictions(self, recording: Recording, best: int | None) -> Any:
+        """The out-of-fold predictions of a setting, or of all of the last round."""
+        own = self._rounds[-1] if best is None else self._round_of(best)
+        start = time.perf_counter()
+        candidates = range(len(own.job.candidates)) if best is None else [best - own.before]
+        found = collect_predictions(own.job, candidates, recording, own.arrivals.predicted)
+        self.report.spend("predictions", time.perf_counter() - start)
+        return found if best is None else found[0]
+
     def rowwise_of(self, best: int) -> RowwiseOutputs | None:
         """What the round of the best setting has made of all rows."""
         return self._round_of(best).arrivals.rowwise
@@ -149,6 +160,8 @@ class Evaluation:
         """Fit shared pairs by scikit-learn, and treat failures as those of other fits."""
         search, k = self.search, own.job.splits.n_splits
         own.fit_again(pairs, self.out, self.report)
+        for pair in pairs:
+            own.arrivals.predicted.pop(pair, None)
         first = own.before * k
         out = self.out[first : first + own.job.n_pairs]
         if any(out[c * k + i]["fit_error"] is not None for c, i in pairs):

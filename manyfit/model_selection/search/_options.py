@@ -48,5 +48,6 @@ OPTIONS: dict[str, Any] = {
     "engine": [StrOptions({"sklearnex"}), None],
     "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     "fit_timeout": [_Number(numbers.Real, 0, None, closed="neither"), None],
+    "return_predictions": ["boolean", str, tuple],
     "race": [StrOptions(set(RULES)), _Number(numbers.Real, 0, None, closed="left"), None],
 }

@@ -86,6 +86,10 @@ def fit_with_sklearn(
             stopping = folds.stopping(X_test, y_test, test)
             model = stopping.attach(model)
         result: Result = fit_and_score(model, folds.X, folds.y, **arguments)
+        if options.recording is not None and result["fit_error"] is None:
+            train, test = folds.split(i)
+            X_test, _ = safe_split(model, folds.X, folds.y, test, train)
+            record(options, model, X_test, result)
     result |= {} if stopping is None else stopping.found
     if refused and options.error_score != "raise" and has_failed(result, options.error_score):
         raise refused[0]
@@ -115,6 +119,18 @@ def arguments_of_fit(params: Mapping[str, Any], split: tuple[Any, Any], progress
         "candidate_progress": progress[0],
         "split_progress": progress[1],
     }
+
+
+def record(options: Options, model: Any, X_test: Any, result: Result) -> None:
+    """Add recorded predictions of a fitted model to its result; none if its scores failed, too."""
+    recording = options.recording
+    if recording is None or not recording.wants(model):
+        return
+    try:
+        result["predicted"] = recording.of_model(model, X_test)
+    except Exception:
+        if not has_failed(result, options.error_score):
+            raise
 
 
 def has_failed(result: Result, error_score: Any) -> bool:
@@ -212,5 +228,7 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:
         result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
+    if options.recording is not None and options.recording.wants(ready.model):
+        result["predicted"] = options.recording.of_model(model, cached(fold.X_test, copies_X))
     copies.require_unchanged()
     return result if stopping is None else result | stopping.found

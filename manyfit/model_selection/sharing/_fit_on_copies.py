@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from manyfit._compat import score
 from manyfit.arrays import array_namespace, deep_copy, is_xp_array
 from manyfit.model_selection.job._job import Result
-from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn
+from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn, record
 from manyfit.model_selection.sharing._fold_store import FoldStore
 
 
@@ -91,6 +91,8 @@ def fit_on_copies(
         result["train_scores"] = scored(X, y, score_params[1])
     if options.return_estimator:
         result["estimator"] = model
+    if options.recording is not None:
+        record(options, model, deep_copy(fold.X_test), result)
     return result if stopping is None else result | stopping.found
 
 

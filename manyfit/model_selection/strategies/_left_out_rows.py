@@ -30,6 +30,7 @@ def leaves_out(group: Group, data: FoldedMatrix, shape: Any, options: Options) -
         and not group.steps
         and data.divides_rows
         and not options.return_train_score
+        and not (options.recording is not None and options.recording.every)
         and family.leaves_out(group.prototype, group.settings, shape)
     )
 

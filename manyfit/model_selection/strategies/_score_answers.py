@@ -1,9 +1,9 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from manyfit.families import Responses
 from manyfit.folds import Fold, FoldedData, Unsupported, holds_categories, wrap_rows
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
+from manyfit.model_selection.job._predictions import Predicted, Recording
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
@@ -38,6 +39,7 @@ class FoldScores:
     # By role and setting: a float, a dict by scorer, the exception of a scorer, or None if refused.
     scores: Mapping[str, Sequence[Any]]
     warned: DeferredWarnings  # warnings of scorers, by setting
+    predicted: Mapping[int, Predicted]  # recorded predictions, by setting
 
     def keep(
         self,
@@ -65,6 +67,8 @@ class FoldScores:
             if train is not None:
                 result["train_scores"] = train[j]
             result["fit_time"], result["score_time"] = fit_time, score_time
+            if j in self.predicted:
+                result["predicted"] = self.predicted[j]
             results[c, i] = result
         outcome.results.update(results)
         self.warned.emit(counted)
@@ -87,7 +91,7 @@ def start_scores(
     start = time.perf_counter()
     with label_transfers("scores"):
         roles = [
-            _SubsetScores(scoring, answers, n_settings, folded, i, role, options.memory_limit)
+            _SubsetScores(scoring, answers, n_settings, folded, i, role, options)
             for role in (("test", "train") if options.return_train_score else ("test",))
         ]
     return PendingScores(answers, roles, time.perf_counter() - start)
@@ -115,7 +119,7 @@ class PendingScores:
         except Exception:
             warned.emit(())
             raise
-        return FoldScores(self._answers, scores, warned)
+        return FoldScores(self._answers, scores, warned, self._roles[0].predicted)
 
 
 class _SubsetScores:
@@ -129,10 +133,12 @@ class _SubsetScores:
         folded: FoldedData,
         i: int,
         role: Any,
-        memory_limit: int,
+        options: Options,
     ) -> None:
         self.role, self._folded, self._i = role, folded, i
-        self._scoring, self._answers, self._limit = scoring, answers, memory_limit
+        self._scoring, self._answers, self._limit = scoring, answers, options.memory_limit
+        self._recording = options.recording if role == "test" else None
+        self.predicted: dict[int, Predicted] = {}
         self._scores: list[Any] = [None] * n_settings
         self._missing = [j for j in range(n_settings) if j not in answers.refused]
         self._from_moments()
@@ -218,13 +224,34 @@ class _SubsetScores:
             self._take(np.concatenate(on_host, axis=1), self._on_device)
         if self._missing:
             self._from_predictions(warned)
+        if self._recording is not None and self._recording.every:
+            rest = range(len(self._scores))
+            self._respond([j for j in rest if j not in self.predicted and j not in self._answers.refused])
         return self._scores
 
     def _from_predictions(self, warned: DeferredWarnings) -> None:
+        self._respond(self._missing, partial(self._score_responses, warned=warned))
+
+    def _respond(self, settings: Sequence[int], use: Callable[..., None] | None = None) -> None:
+        """Use the responses of some settings, block by block, and record their predictions."""
         answers = self._answers
-        for block in blocks_of_settings(self._missing, len(self._y), answers, self._limit // 8):
+        for block in blocks_of_settings(settings, len(self._y), answers, self._limit // 8):
             responses = answers.subset(block).respond(self.role, self._fold)
-            self._score_responses(_responses_on_host(responses, answers.classes), block, warned)
+            responses = _responses_on_host(responses, answers.classes)
+            if use is not None:
+                use(responses, block)
+            self._record(responses, block)
+
+    def _record(self, responses: Mapping[str, Array], settings: Sequence[int]) -> None:
+        """Record predictions: all that are asked for, or those that cost nothing and are exact."""
+        recording, answers = self._recording, self._answers
+        if recording is None or not may_record(recording, responses):
+            return
+        if answers.varies_within_tol and not recording.every:
+            return
+        classes = None if recording.method == "predict" else answers.classes
+        for j, values in zip(settings, responses[recording.method], strict=True):
+            self.predicted[j] = Predicted(np.array(values), classes)
 
     def _score_responses(
         self, responses: Mapping[str, Array], settings: Sequence[int], warned: DeferredWarnings
@@ -265,6 +292,13 @@ class _SubsetScores:
         fold, role = self._fold, self.role
         is_strange = any_of(strangers_among_scorers(self._scoring.scorer))
         return fold.scored_targets(role), self._scoring.params_of(fold, role), is_strange
+
+
+def may_record(recording: Recording, responses: Mapping[str, Array]) -> bool:
+    """Whether predictions are to be recorded: unless all are asked for, only if they are computed already."""
+    method = recording.method
+    computed = not isinstance(responses, Responses) or responses.is_computed(method)
+    return method in responses and (recording.every or computed)
 
 
 def has_device_rows(folded: FoldedData) -> bool:

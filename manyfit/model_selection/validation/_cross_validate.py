@@ -15,15 +15,28 @@ from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, expect_rows
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
-from manyfit.model_selection.job._job import Job, Options, Result, Sharing, memory_limit_in_bytes
+from manyfit.model_selection.job._job import (
+    Job,
+    Options,
+    Result,
+    Sharing,
+)
+from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import run
+from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
+from manyfit.model_selection.validation._own_keywords import (
+    OwnKeywords,
+    own_keywords,
+    with_own_keywords,
+)
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
 """Estimator, X, y and the other arguments of one of scikit-learn's fits."""
@@ -38,6 +51,7 @@ class EngineParallel:
 
     def __init__(self, n_jobs: Any = None, verbose: int = 0, pre_dispatch: Any = "2*n_jobs") -> None:
         self._n_jobs, self._verbose, self._pre_dispatch = n_jobs, verbose, pre_dispatch
+        self._own = own_keywords()
 
     def __call__(self, calls: Iterable[Any]) -> list[Any]:
         drawn = list(calls)
@@ -59,8 +73,9 @@ class EngineParallel:
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         return Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)),
-            _options(first, self._memory_limit), self._n_jobs, self._pre_dispatch, self._sharing,
-            client=None if isinstance(X, ChunkRows) else client_for(self._client), by_split=True,
+            _options(first, self._memory_limit, self._own), self._n_jobs, self._pre_dispatch,
+            self._sharing, client=None if isinstance(X, ChunkRows) else client_for(self._client),
+            by_split=True,
         )  # fmt: skip
 
     def _run(self, job: Job) -> list[Result]:
@@ -68,8 +83,11 @@ class EngineParallel:
         job = place_data(job)
         prepared = prepare(job)
         self._begin(job.estimator, prepared.plan)
-        results, report = run(job, prepared)
+        sink, recording = ResultSink(job), self._own.recording
+        results, report = run(job, prepared, sink)
         self._end(job.estimator, report)
+        if recording is not None:
+            (self._own.predictions,) = collect_predictions(job, [0], recording, sink.predicted)
         n_splits = job.splits.n_splits
         return [results[c * n_splits + i] for i in range(n_splits) for c in range(len(job.candidates))]
 
@@ -93,7 +111,7 @@ def _values(params: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((name, value_key(value)) for name, value in params.items())
 
 
-def _options(given: Mapping[str, Any], memory_limit: int | str | None) -> Options:
+def _options(given: Mapping[str, Any], memory_limit: int | str | None, own: OwnKeywords) -> Options:
     return Options(
         scorer=given["scorer"],
         fit_params=given.get("fit_params") or {},
@@ -103,6 +121,8 @@ def _options(given: Mapping[str, Any], memory_limit: int | str | None) -> Option
         verbose=int(given.get("verbose", 0)),
         memory_limit=memory_limit_in_bytes(memory_limit),
         return_estimator=given.get("return_estimator", False),
+        engine=own.engine,
+        recording=own.recording,
     )
 
 
@@ -197,19 +217,26 @@ def _documented(function: Callable[..., Any], note: str, in_chunks: bool = True)
     return _with_note(_with_computed_inputs(function, in_chunks), note)
 
 
-cross_validate = _documented(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
-cross_val_score = _documented(
-    replace_globals(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING),
-    _SCORES,
+_cross_validate = _documented(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
+cross_validate = with_own_keywords(_cross_validate, predictions=True)
+cross_val_score = with_own_keywords(
+    _documented(
+        replace_globals(model_selection.cross_val_score, _HERE, cross_validate=_cross_validate, **_SCORING),
+        _SCORES,
+    )
 )
 cross_val_predict = _documented(
     predict_on_any_device(replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)),
     _PREDICTIONS,
     in_chunks=False,
 )
-validation_curve = _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
-learning_curve = _documented(
-    _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)),
-    _SCORES,
-    in_chunks=False,
+validation_curve = with_own_keywords(
+    _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
+)
+learning_curve = with_own_keywords(
+    _documented(
+        _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)),
+        _SCORES,
+        in_chunks=False,
+    )
 )

@@ -66,6 +66,7 @@ def cross_val_score(
     params: Any = ...,
     pre_dispatch: Any = ...,
     error_score: Any = ...,
+    engine: Any = ...,
 ) -> Any: ...
 def cross_validate(
     estimator: Any,
@@ -83,6 +84,8 @@ def cross_validate(
     return_estimator: Any = ...,
     return_indices: Any = ...,
     error_score: Any = ...,
+    engine: Any = ...,
+    return_predictions: Any = ...,
 ) -> Any: ...
 def learning_curve(
     estimator: Any,
@@ -102,6 +105,7 @@ def learning_curve(
     error_score: Any = ...,
     return_times: Any = ...,
     params: Any = ...,
+    engine: Any = ...,
 ) -> Any: ...
 def train_test_split(
     *arrays: Any,
@@ -126,4 +130,5 @@ def validation_curve(
     verbose: Any = ...,
     error_score: Any = ...,
     params: Any = ...,
+    engine: Any = ...,
 ) -> Any: ...

@@ -20,7 +20,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVR
 from sklearn.utils._param_validation import InvalidParameterError
 
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection import (
+    BaseSearchCV,
+    GridSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    validation_curve,
+)
 from manyfit.model_selection.running._sklearnex_check import TOLERANCE
 from tests._covering import covering
 from tests._same_results import LABELS, X_CLASS, X, Y, assert_same_results
@@ -285,3 +293,18 @@ def test_callbacks_follow_fits_of_scikit_learn():
     search.set_callbacks(recorder).fit(X, Y)
     assert recorder.begun.count("candidate-split-evaluation") == 18
     assert search.report_.engine_fits == 0 and not FITS
+
+
+def test_functions_of_validation_take_the_engine():
+    theirs = cross_val_score(SVR(), X, Y, cv=3)
+    assert not FITS
+    ours = cross_validate(SVR(), X, Y, cv=3, engine="sklearnex")["test_score"]
+    assert FITS == {"rbf": 3 + 1}
+    np.testing.assert_allclose(ours, theirs, atol=2 * NEAR)
+    assert (ours > theirs).all()
+    np.testing.assert_array_equal(cross_val_score(SVR(), X, Y, cv=3, engine="sklearnex"), ours)
+    validation_curve(SVR(), X, Y, param_name="C", param_range=[1.0, 2.0], cv=3, engine="sklearnex")
+    learning_curve(SVR(), X, Y, train_sizes=[0.5, 1.0], cv=3, engine="sklearnex")
+    assert FITS["rbf"] > 4 + 4 + 6
+    with pytest.raises(ValueError, match="engine of cross_val_score should be 'sklearnex' or None; got 'x'"):
+        cross_val_score(SVR(), X, Y, engine="x")

@@ -45,14 +45,15 @@ def scaler_gaussian_process(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]
 
 
 def _machine(draw: st.DrawFn, *classes: type) -> tuple[Any, Grid]:
-    """Rows lie between 0 and 1, so that libsvm needs few iterations."""
+    """Numbers are at most 1, so that libsvm needs few iterations."""
     cls = draw(st.sampled_from(classes))
     kernel = draw(st.sampled_from(["rbf", "poly", "linear", "sigmoid"]))
     shrinking = draw(st.booleans())
     own = {"class_weight": draw(st.sampled_from([None, "balanced"]))} if cls in (SVC, NuSVC) else {}
     model = cls(kernel=kernel, shrinking=shrinking, max_iter=5000, **own)
     name, size = cls.__name__.lower(), "nu" if cls is NuSVC else "C"
-    return make_pipeline(MinMaxScaler(), model), {
+    scaler = draw(st.sampled_from([MinMaxScaler(), MaxAbsScaler()]))  # the latter takes sparse rows
+    return make_pipeline(scaler, model), {
         f"{name}__gamma": [draw(st.sampled_from(["scale", "auto", 0.1, 5.0])), 0.5],
         f"{name}__{size}": [0.05, 0.2, 0.4] if size == "nu" else [0.1, 1.0, 20.0],
     }

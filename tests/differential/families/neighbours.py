@@ -20,6 +20,8 @@ from tests.differential._register import CLASS_SCORERS, Grid, register
 from tests.differential.families.least_squares import some
 
 METRICS = ({}, {}, {"p": 1}, {"p": 3}, {"metric": "chebyshev"}, {"metric": "cosine"}, {"metric": "canberra"})
+# Others than R2, which is not defined for one row.
+ERRORS = ("neg_mean_squared_error", "neg_mean_absolute_error", "r2")
 ALGORITHMS = ("auto", "brute", "kd_tree", "ball_tree")
 
 
@@ -50,6 +52,17 @@ def neighbours(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 
 @register("neighbours regression")
 def neighbours_regression(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return _search(draw, KNeighborsRegressor)
+
+
+@register("neighbours, small sets", classes=True, scorers=CLASS_SCORERS, small_sets=True)
+def neighbours_of_small_sets(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Single rows are left out of one query."""
+    return _search(draw, KNeighborsClassifier)
+
+
+@register("neighbours regression, small sets", scorers=ERRORS, small_sets=True)
+def neighbours_regression_of_small_sets(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return _search(draw, KNeighborsRegressor)
 
 

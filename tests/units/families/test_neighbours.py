@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from manyfit.estimators import family_of
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
+from tests._same_results import both
 
 rng = np.random.default_rng(0)
 ROLES = ("test", "train")
@@ -96,6 +97,30 @@ def test_metrics_and_algorithms(params):
 def test_regression(y):
     for X in (WHOLE, TWICE, NUMBERS[:, :3]):
         assert_same(KNeighborsRegressor(), VOTES, fold_of(X, y), rtol=1e-12)
+
+
+COLUMNS = np.stack([LABELS, np.array(["x", "yes"])[rng.integers(0, 2, N)]], axis=1)
+
+
+@pytest.mark.parametrize("form", ["numbers", "whole numbers", "rows twice", "a tree", "csr"])
+@pytest.mark.parametrize("y", [COLUMNS, rng.integers(0, 2, (N, 3))], ids=["texts", "indicators"])
+def test_columns_of_labels(form, y):
+    fold = fold_of(FORMS[form], y)
+    out = answers(KNeighborsClassifier(), VOTES, fold)
+    for role in ROLES:
+        found = out.respond(role, fold)["predict"]
+        for j, setting in enumerate(VOTES):
+            fitted = KNeighborsClassifier(**setting).fit(fold.X_train, fold.y_train)
+            expected = fitted.predict(fold.rows(role))
+            np.testing.assert_array_equal(found[j], expected)
+            assert found[j].dtype == expected.dtype
+
+
+@pytest.mark.parametrize("scoring", [None, "f1_macro", "roc_auc"])
+def test_a_search_over_several_labels(scoring):
+    y = (NUMBERS[:, :2] + 0.3 * rng.normal(size=(N, 2)) > 0).astype(int)
+    grid = {"n_neighbors": [1, 4, 9], "weights": ["uniform", "distance"]}
+    both(KNeighborsClassifier(), grid, NUMBERS, y, scoring=scoring)
 
 
 def test_ties_are_seen_where_the_choice_matters():

@@ -6,12 +6,13 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from manyfit.estimators import family_of
 from manyfit.families.kernels import _support_vectors
-from manyfit.families.kernels._single_precision import KernelFunction, KernelRows
+from manyfit.families.kernels._single_precision import KernelFunction, KernelRows, SparseKernelRows
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
 from tests._same_results import both
@@ -30,6 +31,9 @@ ROWS = {
     "twice": TWICE,
     "disjoint": DISJOINT,
     "one column": NUMBERS[:, :1],
+    "sparse": sp.csr_matrix(DISJOINT),
+    "sparse, whole": sp.csr_matrix(WHOLE),
+    "sparse, twice": sp.csr_array(np.where(np.abs(TWICE) > 0.8, TWICE, 0.0)),
 }
 LABELS = np.array(["a", "b", "c"])[rng.integers(0, 3, N)]
 TWO = np.where(NUMBERS[:, 0] > 0.1 * rng.normal(size=N), 1, -1)
@@ -65,7 +69,9 @@ def assert_same(estimator, settings, fold):
     for j, setting in enumerate(settings):
         fitted = clone(estimator).set_params(**setting).fit(fold.X_train, fold.y_train, **weights)
         for name in ("support_", "dual_coef_", "intercept_", "n_iter_"):
-            np.testing.assert_array_equal(getattr(out.models[j], name), getattr(fitted, name))
+            expected = getattr(fitted, name)
+            expected = expected.toarray() if sp.issparse(expected) else expected
+            np.testing.assert_array_equal(getattr(out.models[j], name), expected)
         on_rows = out.on_rows(j)
         for role in ROLES:
             X = fold.rows(role)
@@ -78,7 +84,7 @@ def assert_same(estimator, settings, fold):
                 else:
                     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
                 if method == "decision_function":
-                    columns = found.reshape(len(X), -1), expected.reshape(len(X), -1)
+                    columns = found.reshape(X.shape[0], -1), expected.reshape(X.shape[0], -1)
                     np.testing.assert_array_equal(*(np.unique(c, axis=0).shape for c in columns))
                     np.testing.assert_array_equal(*(np.argsort(c, axis=0, kind="stable") for c in columns))
 
@@ -130,16 +136,23 @@ def test_predictions_that_lose_digits_are_made_from_rows():
     )
 
 
-@pytest.mark.parametrize("degree", [None, 0, 1, 2, 3, 5])
-def test_kernel_matrices_round_to_those_of_single_products(degree):
+def sparse_rows(X):
+    return SparseKernelRows(sp.csr_matrix(X))
+
+
+@pytest.mark.parametrize(
+    ("make", "degree"),
+    [*((KernelRows, degree) for degree in (None, 0, 1, 2, 3, 5)), (sparse_rows, None), (sparse_rows, 3)],
+)
+def test_kernel_matrices_round_to_those_of_single_products(make, degree):
     X = np.ascontiguousarray(np.concatenate([NUMBERS, DISJOINT[:, :7]]))
-    rows = KernelRows(X)
+    rows = make(X)
     kernel = KernelFunction(0.3, -0.2, degree)
     products = rows.products()
     found = rows.matrix(kernel, products.copy(), out=np.empty_like(products))
     n = len(X)
     exact = [
-        kernel.of_pair(float(np.dot(X[i], X[j])), rows.squares[i] + rows.squares[j])
+        kernel.of_pair(rows.product(i, j), rows.squares[i] + rows.squares[j])
         for i in range(n)
         for j in range(n)
     ]

@@ -1,0 +1,27 @@
+"""The ``memory_limit`` of a search in bytes."""
+
+import numbers
+
+from manyfit._config.sizes import parse_size
+
+# Bytes for cached outputs of shared steps, blocks of predictions and folds, unless the user gives a limit.
+DEFAULT_MEMORY_LIMIT = 2**30
+
+
+def memory_limit_in_bytes(limit: int | str | None) -> int:
+    """The user's ``memory_limit`` in bytes; raises a ValueError if it is not a positive number of bytes."""
+    if limit is None:
+        return DEFAULT_MEMORY_LIMIT
+    try:
+        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_size(_text(limit)))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
+    if size <= 0:
+        raise ValueError(f"memory_limit should be more than 0 bytes; got {limit!r}.")
+    return size
+
+
+def _text(limit: object) -> str:
+    if not isinstance(limit, str) or not limit.strip():
+        raise ValueError("no text")
+    return limit

@@ -1,0 +1,69 @@
+"""Out-of-fold predictions: those that a run has not recorded, and the order of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from manyfit._compat import columns_of_all_classes
+from manyfit.folds import Splits, is_row_source
+from manyfit.model_selection.job._job import Job, Pair
+from manyfit.model_selection.job._predictions import Predicted, Recording
+from manyfit.model_selection.planning._planner import prepare
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.running._engine import run
+
+
+def collect_predictions(
+    job: Job, candidates: Sequence[int], recording: Recording, found: dict[Pair, Predicted]
+) -> list[Any]:
+    """The predictions of some settings, each as `in_order` gives them; None if a fit of it fails.
+
+    `found`: what a run has recorded. The rest takes one more run, in which scikit-learn fits models whose
+    shared fits converge.
+    """
+    k = job.splits.n_splits
+    missing = [c for c in candidates if any((c, i) not in found for i in range(k))]
+    if missing:
+        options = replace(
+            job.options, recording=replace(recording, every=True), verbose=0, return_train_score=False
+        )
+        keeps = recording.every or job.sharing == "none" or is_row_source(job.X)
+        again = replace(
+            job,
+            candidates=[job.candidates[c] for c in missing],
+            options=options,
+            sharing=job.sharing if keeps else "exact",
+            search=None,
+            contexts=None,
+        )
+        sink = ResultSink(again)
+        run(again, prepare(again), sink)
+        found = found | {(missing[j], i): one for (j, i), one in sink.predicted.items()}
+    y = job.copy_to_host(job.y, "y")
+    own = [[found.get((c, i)) for i in range(k)] for c in candidates]
+    return [
+        None if any(one is None for one in parts) else in_order(parts, job.splits, y, recording.method)
+        for parts in own
+    ]
+
+
+def in_order(parts: Sequence[Any], splits: Splits, y: Any, method: str) -> Any:
+    """Predictions in the order of the rows of X, if each row is tested once.
+
+    Otherwise a list with the test rows of each split and their predictions.
+    """
+    known = np.ndim(y) == 1 and all(one.classes is not None for one in parts)
+    classes = np.unique(np.asarray(y)) if known else None
+    values = [columns_of_all_classes(one.values, one.classes, classes, method) for one in parts]
+    rows = [np.arange(splits.n_samples)[test] for _, test in splits]
+    every = np.concatenate(rows)
+    if len(every) != splits.n_samples or (np.bincount(every, minlength=splits.n_samples) != 1).any():
+        return list(zip(rows, values, strict=True))
+    sparse = scipy.sparse.issparse(values[0])
+    joined = scipy.sparse.vstack(values, format="csr") if sparse else np.concatenate(values)
+    return joined[np.argsort(every)]

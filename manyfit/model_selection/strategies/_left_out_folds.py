@@ -1,0 +1,215 @@
+"""The strategy for splits that leave out one row each: one fit of all rows answers all splits."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from manyfit.arrays import is_xp_array
+from manyfit.estimators import Answers
+from manyfit.families import LeavesRowsOut, Responses
+from manyfit.folds import Fold, FoldedMatrix, NumPyRows, Unsupported
+from manyfit.metrics import ScoredTargets, SharedScoring
+from manyfit.model_selection.job._job import Options, Result
+from manyfit.model_selection.job._predictions import Predicted
+from manyfit.model_selection.planning._cost_checks import require_memory
+from manyfit.model_selection.planning._plan import Group
+from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.strategies._class_moments import class_data
+from manyfit.model_selection.strategies._score_answers import blocks_of_settings, may_record, start_scores
+from manyfit.model_selection.strategies._strategy import (
+    Batch,
+    RunContext,
+    Schedule,
+    Strategy,
+    WorkItem,
+    family_group,
+    leave,
+    refusal_reason,
+    require_scoring,
+    scoring_of,
+)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LeftOutStrategy(Strategy):
+    """A family that leaves single rows out of a fit of all rows, without steps before it."""
+
+    kind = "rows left out"
+    title = "one fit of all rows answers the splits that leave one of them out"
+    shares_fits = True
+    takes_all_cores = True
+    refuses_alone = True
+    last_step_place = ("host", "it reads rows of the host")
+
+    def matches(self, batch: Batch) -> bool:
+        """See `Strategy`."""
+        return isinstance(batch.family, LeavesRowsOut) and not batch.spec.steps
+
+    def serve(self, batch: Batch, facts: SearchFacts) -> Group:
+        """See `Strategy`."""
+        job, options = facts.job, facts.job.options
+        sets = job.splits.test_sets
+        if sets is None or (sets.sizes != 1).any():
+            raise Unsupported("not every split leaves out one row")
+        if is_xp_array(job.X):
+            raise Unsupported("X lies on a device")
+        if options.fit_params or options.score_params:
+            raise Unsupported("fit or score parameters are cut by split")
+        if options.return_train_score:
+            raise Unsupported("training scores are asked for")
+        group = family_group(self, batch, facts)
+        scoring = require_scoring(group, facts)
+        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        data = class_data(group, facts.data)
+        if not isinstance(data.X, NumPyRows) or data.X.dtype != np.float64:
+            raise Unsupported("X is no dense matrix of float64")
+        n, width = data.X.shape[0], max(len(np.unique(data.y)) if is_classifier(group.prototype) else 1, 1)
+        require_memory(
+            8 * n * width * len(batch.candidates), options.memory_limit // 2, "predictions for all rows"
+        )
+        assert batch.family is not None
+        cost = batch.family.cost(group.prototype, group.settings, facts.data.shape(data, group.prototype))
+        return replace(group, fits_planned=cost.fits // n, fits_undecided=group.fits_requested)
+
+    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
+        """See `Strategy`. The splits of a group are one item."""
+        items = [WorkItem(self, tuple(schedule.job.pairs(group.candidates)), (group,)) for group in groups]
+        return [item for item in items if not schedule.sink.restore(item.pairs)]
+
+    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
+        """See `Strategy`."""
+        outcome, start, [group] = TaskResult(), time.perf_counter(), item.groups
+        try:
+            _answer(group, context, outcome)
+        except Exception as error:
+            leave(outcome, item.pairs, refusal_reason(error))
+        outcome.seconds = time.perf_counter() - start
+        return outcome
+
+
+LEFT_OUT = LeftOutStrategy()
+
+
+def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
+    """Answer and score all settings of a group on all splits."""
+    start, options, family = time.perf_counter(), context.job.options, group.family
+    scoring = scoring_of(group, options)
+    context.data.require_weights(group.candidates[0], group.path, scoring)
+    data = class_data(group, context.data)
+    assert isinstance(family, LeavesRowsOut)
+    rows = np.concatenate([data.splits.indices(i)[1] for i in range(data.n_splits)])
+    X = data.X.take(slice(0, len(data.y)))
+    answers = family.leave_rows_out(group.prototype, group.settings, X, data.y)
+    for j, why in answers.refused.items():
+        outcome.refused.update({(group.candidates[j], i): why for i in range(data.n_splits)})
+    shared = [j for j in range(len(group.candidates)) if j not in answers.refused]
+    outcome.fits_made += answers.fits_made
+    for block in blocks_of_settings(shared, len(data.y), answers, options.memory_limit // 8):
+        scores = _Scores(scoring, answers.subset(block), data, rows, options)
+        scores.keep([group.candidates[j] for j in block], time.perf_counter() - start, outcome)
+        start = time.perf_counter()
+    context.add(outcome.results, individual=False)
+
+
+class _Scores:
+    """Scores of some settings on all splits, of which split i tests ``rows[i]``."""
+
+    def __init__(
+        self, scoring: SharedScoring, answers: Answers, data: FoldedMatrix, rows: Array, options: Options
+    ) -> None:
+        self._scoring, self._answers, self._data, self._options = scoring, answers, data, options
+        self._rows, self._responses = rows, answers.respond("test", data.fold(0))
+        self._dtype = getattr(data.given, "dtype", None)
+
+    def keep(self, candidates: Sequence[int], fit_seconds: float, outcome: TaskResult) -> None:
+        """Note the scores of all splits, or why scikit-learn has to find them."""
+        start, n = time.perf_counter(), len(candidates) * len(self._rows)
+        names, multimetric = list(self._scoring.named), self._scoring.multimetric
+        table = self._known(len(candidates))
+        done = np.isfinite(table).all(axis=(0, 1))
+        times = fit_seconds / n, (time.perf_counter() - start) / n
+        recording = self._options.recording
+        method = "" if recording is None else recording.method
+        records = recording is not None and may_record(recording, self._responses)
+        classes = None if method == "predict" else self._answers.classes
+        for j, c in enumerate(candidates):
+            columns = table[:, j].tolist()
+            for i in np.flatnonzero(done).tolist():
+                values = [column[i] for column in columns]
+                result: Result = {"fit_error": None}
+                result["test_scores"] = dict(zip(names, values, strict=True)) if multimetric else values[0]
+                result["fit_time"], result["score_time"] = times
+                if records:
+                    result["predicted"] = Predicted(self._responses[method][j, self._cell(i)], classes)
+                outcome.results[c, i] = result
+        for i in np.flatnonzero(~done).tolist():
+            self._score_alone(i, candidates, fit_seconds / n, outcome)
+
+    def _cell(self, i: int) -> slice:
+        return slice(self._rows[i], self._rows[i] + 1)
+
+    def _known(self, n_settings: int) -> Array:
+        """Scores (n_scorers, n_settings, n_splits); NaN where a scorer has to be called.
+
+        A score of one row depends on its target and its response, so splits with one target are as many
+        more settings.
+        """
+        scoring, y = self._scoring, self._data.y
+        table = np.full((len(scoring.named), n_settings, len(self._rows)), np.nan)
+        _, of = np.unique(y[self._rows], return_inverse=True)
+        order = np.argsort(of, kind="stable")
+        for splits in np.split(order, np.cumsum(np.bincount(of))[:-1]):
+            rows = self._rows[splits]
+            truth = ScoredTargets(y[rows[:1]], None, self._answers.classes, self._dtype)
+            own = Responses(**{method: partial(self._of_rows, method, rows) for method in self._responses})
+            known = scoring.from_responses(own, truth)
+            for s, name in enumerate(scoring.named):
+                if name in known:
+                    table[s, :, splits] = np.asarray(known[name]).reshape(n_settings, len(rows)).T
+        return table
+
+    def _of_rows(self, method: str, rows: Array) -> Array:
+        """Responses for some rows, each as if it were that of a setting for one row."""
+        values = self._responses[method][:, rows]
+        return values.reshape(-1, 1, *values.shape[2:])
+
+    def _score_alone(self, i: int, candidates: Sequence[int], fit_time: float, outcome: TaskResult) -> None:
+        """Score one split as any other: scorers may warn, or fail."""
+        start, n = time.perf_counter(), len(candidates)
+        answers = _OneRow(self._responses, self._rows[i], range(n), self._answers.classes)
+        try:
+            scored = start_scores(self._scoring, answers, n, self._data, i, self._options).finish([])
+        except Exception as error:
+            outcome.refused.update({(c, i): refusal_reason(error) for c in candidates})
+            return
+        scored.keep(outcome, candidates, i, (fit_time, (time.perf_counter() - start) / n))
+
+
+@dataclass(frozen=True)
+class _OneRow(Answers):
+    """The answers of some settings for one row, cut from the responses for all rows."""
+
+    responses: Mapping[str, Array]
+    row: int
+    settings: Sequence[int]
+    classes: Array | None = None
+
+    def subset(self, settings: Sequence[int]) -> "_OneRow":
+        """See `Answers`."""
+        return replace(self, settings=[self.settings[j] for j in settings])
+
+    def respond(self, role: Any, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`."""
+        return Responses(**{method: partial(self._cut, method) for method in self.responses})
+
+    def _cut(self, method: str) -> Array:
+        return self.responses[method][list(self.settings), self.row : self.row + 1]

@@ -1,0 +1,83 @@
+"""Keywords that manyfit adds to scikit-learn's functions of validation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, get_args
+
+from manyfit.model_selection.job._job import Engine
+from manyfit.model_selection.job._predictions import Recording, recording_of
+from manyfit.model_selection.job._sklearnex import sklearnex_version
+
+
+@dataclass
+class OwnKeywords:
+    """The keywords of a call, and the predictions that it has made."""
+
+    engine: Engine = None
+    recording: Recording | None = None
+    predictions: Any = None
+
+
+_CURRENT: ContextVar[OwnKeywords] = ContextVar("keywords of manyfit")
+_DOCS = {
+    "engine": """engine : {"sklearnex"} or None, default=None
+    "sklearnex": scikit-learn-intelex makes fits that are made one by one, as in
+    `manyfit.model_selection.GridSearchCV`.
+""",
+    "return_predictions": """return_predictions : bool or str, default=False
+    Whether the result has ``"predictions"`` for the test rows of each split: those of ``predict`` (True), or
+    of the method that is named. They are in the order of the rows of X if each row is tested once; otherwise
+    a list of pairs, the test rows of a split and their predictions. None if a fit failed.
+""",
+}
+
+
+def own_keywords() -> OwnKeywords:
+    """The keywords of the call that is being made."""
+    return _CURRENT.get(None) or OwnKeywords()
+
+
+def with_own_keywords(function: Callable[..., Any], predictions: bool = False) -> Callable[..., Any]:
+    """A function of scikit-learn with the keyword `engine`, and `return_predictions` if it gives a dict."""
+    names = ("engine", "return_predictions") if predictions else ("engine",)
+    defaults = {"engine": None, "return_predictions": False}
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        own = _read(function, {name: kwargs.pop(name, defaults[name]) for name in names})
+        token = _CURRENT.set(own)
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            _CURRENT.reset(token)
+        return result if own.recording is None else result | {"predictions": own.predictions}
+
+    signature = inspect.signature(function)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name]) for name in names
+    ]
+    parameters = [*signature.parameters.values(), *added]
+    vars(call)["__signature__"] = signature.replace(parameters=parameters)
+    head, mark, tail = (call.__doc__ or "").partition("Returns\n-------\n")
+    call.__doc__ = head + "\n".join(_DOCS[name] for name in names) + "\n" + mark + tail
+    return call
+
+
+def _read(function: Callable[..., Any], given: dict[str, Any]) -> OwnKeywords:
+    engine, wanted = given["engine"], given.get("return_predictions", False)
+    if engine is not None:
+        if engine not in get_args(get_args(Engine)[0]):
+            raise ValueError(f"engine of {function.__name__} should be 'sklearnex' or None; got {engine!r}.")
+        sklearnex_version()  # raises if it is not installed
+    recording = recording_of(wanted)
+    if recording is not None and recording.every:
+        raise ValueError(
+            f"return_predictions={wanted!r} is for searches; {function.__name__} has one setting. Use True,"
+            " or the name of a method."
+        )
+    return OwnKeywords(engine, recording)
