@@ -70,6 +70,7 @@ from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targe
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
+from manyfit.folds.rows.chunks._scatter import Scatter, ScatterMatrix, matrix_bytes
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
@@ -117,6 +118,8 @@ __all__ = [
     "RowSample",
     "RowSource",
     "Rows",
+    "Scatter",
+    "ScatterMatrix",
     "SingleFold",
     "SparsePasses",
     "Spectrum",
@@ -150,6 +153,7 @@ __all__ = [
     "is_row_source",
     "load_targets",
     "map_threads",
+    "matrix_bytes",
     "may_be_in_chunks",
     "merge_rare_features",
     "merge_spreads",

@@ -15,18 +15,24 @@ Array = NDArray[Any]
 
 
 class TransformedRows(ChunkRows):
-    """The rows of another source behind a fitted transformer, which transforms each block when it is read."""
+    """The rows of another source behind a function of blocks, which is called when they are read."""
 
-    def __init__(self, rows: ChunkRows, transformer: Any) -> None:
+    ndim = 2
+
+    def __init__(self, rows: ChunkRows, apply: Callable[[Any], Any]) -> None:
         n = rows.shape[0]
-        first = np.asarray(transformer.transform(rows.load_frame(0, 1)))
+        first = np.asarray(apply(rows.load_frame(0, 1)))
         super().__init__(rows.kind, (n, first.shape[1]), first.dtype, rows.borders, rows.memory)
-        self._rows, self._transformer = rows, transformer
+        self._rows, self._apply = rows, apply
         self.recomputed = rows.recomputed
         self.identity = (*rows.identity, id(self))
 
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self._transformer.transform(self._rows.load_frame(start, stop)))
+        return np.asarray(self._apply(self._rows.load_frame(start, stop)))
+
+    def __getitem__(self, rows: Any) -> Array:
+        """Some rows in memory, as an `h5py.Dataset` has them."""
+        return self.take(rows)
 
 
 def fit(
@@ -52,7 +58,13 @@ def partial_fit(
 def transform(estimator: Any, inner: Callable[..., Any], X: ChunkRows) -> TransformedRows:
     """The scaled rows, which are read when they are needed."""
     check_is_fitted(estimator)
-    return TransformedRows(X, copy.copy(estimator))  # a later fit does not change the copy
+    return TransformedRows(X, copy.copy(estimator).transform)  # a later fit does not change the copy
+
+
+def inverse_transform(estimator: Any, inner: Callable[..., Any], X: ChunkRows) -> TransformedRows:
+    """The rows before they were transformed, which are read when they are needed."""
+    check_is_fitted(estimator)
+    return TransformedRows(X, copy.copy(estimator).inverse_transform)
 
 
 def fit_transform(

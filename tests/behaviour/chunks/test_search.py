@@ -13,10 +13,14 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, RidgeClassifier
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
 
+from manyfit.estimators import PCA as OwnPCA
+from manyfit.estimators import GaussianNB as OwnGaussianNB
 from manyfit.estimators import Lasso, Ridge, StandardScaler
+from manyfit.estimators import LogisticRegression as OwnLogistic
 from manyfit.model_selection import GridSearchCV
 from tests.behaviour.chunks._files import Array, Dataset, given_as, limit_for, memory_map
 
@@ -218,6 +222,40 @@ def test_our_estimators_are_refitted_and_predict_in_chunks(kind, tmp_path):
     np.testing.assert_allclose(search.score(given, Y), expected.score(X, Y), rtol=1e-10)
     if kind in ("h5py", "zarr"):
         assert max(given.reads) <= 120
+
+
+@pytest.mark.parametrize(
+    ("own", "model", "grid", "y", "tol"),
+    [
+        (
+            make_pipeline(StandardScaler(), OwnLogistic(tol=1e-6, max_iter=1000)),
+            make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6, max_iter=1000)),
+            {"logisticregression__C": [1e-3, 1e-1]}, LABELS, 1e-4,
+        ),
+        (
+            make_pipeline(StandardScaler(), OwnPCA(), Ridge()),
+            make_pipeline(SklearnScaler(), PCA(), SklearnRidge()),
+            {"pca__n_components": [2, 4], "ridge__alpha": [1.0, 100.0]}, Y, 1e-9,
+        ),
+        (OwnGaussianNB(), GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, LABELS, 0.0),
+    ],
+    ids=["logistic", "pca", "nb"],
+)  # fmt: skip
+def test_our_estimators_are_refitted_by_sums_decompositions_and_iterations(own, model, grid, y, tol):
+    file = Dataset(X, (40, P))
+    search = GridSearchCV(own, grid, memory_limit=max(limit_for(X, 90), X.nbytes // 2)).fit(file, y)
+    expected = SklearnSearch(model, grid).fit(X, y)
+    assert search.report_.fits_done == 0 and search.best_params_ == expected.best_params_
+    if tol:
+        last, wanted = search.best_estimator_, expected.best_estimator_
+        np.testing.assert_allclose(last[-1].coef_, wanted[-1].coef_, rtol=tol, atol=tol)
+    np.testing.assert_allclose(
+        search.predict(file) if y is Y else search.predict_proba(file),
+        expected.predict(X) if y is Y else expected.predict_proba(X),
+        atol=max(tol, 1e-10),
+    )
+    np.testing.assert_allclose(search.score(file, y), expected.score(X, y), rtol=max(tol, 1e-10))
+    assert max(file.reads) < N
 
 
 @pytest.mark.parametrize(
