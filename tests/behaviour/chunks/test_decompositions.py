@@ -66,7 +66,9 @@ def _by_products(monkeypatch):
 
 
 @pytest.mark.invariant("PCA and TruncatedSVD on X in chunks are those of the same X in memory")
-@pytest.mark.parametrize(("name", "kind"), zip(PCAS, cycle(["h5py", "zarr", "dask", "memmap"]), strict=False))
+@pytest.mark.parametrize(
+    ("name", "kind"), list(zip(PCAS, cycle(["h5py", "zarr", "dask", "memmap"]), strict=False))
+)
 def test_pca_from_the_squares_of_columns(name, kind, tmp_path):
     given = as_chunk_rows(given_as(kind, X, 50, tmp_path), max(limit_for(X, 50), 30_000))
     model, expected = PCA(**PCAS[name]), sklearn.decomposition.PCA(**PCAS[name])
@@ -186,7 +188,7 @@ def test_the_same_bits_whatever_the_number_of_threads(monkeypatch):
     _by_products(monkeypatch)
     found = []
     for n_threads in (1, 4):
-        monkeypatch.setattr("manyfit.folds.rows.chunks._scatter.blas_threads", lambda n=n_threads: n)
+        monkeypatch.setattr("manyfit.folds.moments._scatter.blas_threads", lambda n=n_threads: n)
         found.append(PCA(3, **RANDOMIZED).fit(_rows(X, 20)).components_)
     np.testing.assert_array_equal(*found)
 

@@ -3,14 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from manyfit.folds._blas_threads import blas_threads, single_blas_thread
-from manyfit.folds.rows.chunks._rows import ChunkRows
 
 Array = NDArray[Any]
 R = TypeVar("R")
@@ -22,6 +21,25 @@ TILE_VALUES = 2**19
 NO_SUM = "the squares of its columns have no finite sum"
 # Matrices of the size of the scatter that are in memory while it is decomposed.
 MATRICES = 4
+
+
+class Chunks(Protocol):
+    """The part of `ChunkRows` that is read here."""
+
+    n_columns: int
+    dtype: np.dtype[Any]
+
+    def origin(self) -> Array:
+        """A point amid the rows, (p,)."""
+
+    def chunks(self) -> Iterator[tuple[slice, Array, Any]]:
+        """The rows, some at a time, with their numbers."""
+
+    def require_finite(self, rows: slice, block: Any) -> None:
+        """Raise ValueError if some rows hold NaN."""
+
+    def rows_in_memory(self, rows: slice) -> Any:
+        """A copy of some rows."""
 
 
 class Scatter:
@@ -41,7 +59,7 @@ class Scatter:
     mean: Array
     total: float
 
-    def __init__(self, rows: ChunkRows) -> None:
+    def __init__(self, rows: Chunks) -> None:
         self._rows, self.p = rows, rows.n_columns
         # scikit-learn computes with float32, too.
         self.dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
@@ -74,7 +92,7 @@ class Scatter:
 class ScatterMatrix(Scatter):
     """The same as a matrix, for which X is read once; see `matrix_bytes` for its memory."""
 
-    def __init__(self, rows: ChunkRows) -> None:
+    def __init__(self, rows: Chunks) -> None:
         super().__init__(rows)
         p, origin = self.p, rows.origin()
         sums, total, n = np.zeros((p, p), order="F"), np.zeros(p), 0
@@ -120,7 +138,7 @@ def _multiply(block: Array, origin: Array, Q: Array) -> tuple[Array, float]:
     return out.astype(np.float64), squares
 
 
-def _in_order(rows: ChunkRows, work: Callable[[Array], R]) -> Iterator[tuple[slice, R]]:
+def _in_order(rows: Chunks, work: Callable[[Array], R]) -> Iterator[tuple[slice, R]]:
     """Each read with what `work` makes of it, in order, by as many threads as BLAS would use."""
     waiting: deque[tuple[slice, Future[R]]] = deque()
     n_threads = min(MOST_THREADS, blas_threads())
