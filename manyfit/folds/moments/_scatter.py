@@ -48,14 +48,14 @@ class Scatter:
     Attributes
     ----------
     n : int
-        Number of rows; known after a first pass, as are `mean` and `total`.
+        Number of rows; 0 before the first pass, which finds `mean` and `total`, too.
     mean : ndarray of shape (p,)
         Means of the columns.
     total : float
         The sum of the diagonal.
     """
 
-    n: int
+    n: int = 0
     mean: Array
     total: float
 
@@ -66,12 +66,12 @@ class Scatter:
 
     def times(self, Q: Array) -> Array:
         """The product with some vectors (p, l), as float64. One pass over X."""
-        origin = self._rows.origin()
-        Q, near = np.ascontiguousarray(Q, self.dtype), origin.astype(self.dtype)
-        products, squares, n = np.zeros((self.p, Q.shape[1] + 1)), 0.0, 0
+        Q, first = np.ascontiguousarray(Q, self.dtype), not self.n
+        origin = (self._rows.origin() if first else self.mean).astype(self.dtype)
+        products, squares, n = np.zeros((self.p, Q.shape[1] + first)), 0.0, 0
 
         def work(block: Array) -> tuple[Array, float, int]:
-            return *_multiply(block, near, Q), len(block)
+            return *_multiply(block, origin, Q, first), len(block)
 
         for rows, (own, square, size) in _in_order(self._rows, work):
             if not np.isfinite(square):
@@ -79,8 +79,10 @@ class Scatter:
             products += own
             squares += square
             n += size
+        if not first:
+            return products
         offset = products[:, -1] / n
-        self.n, self.mean = n, near + offset
+        self.n, self.mean = n, origin + offset
         self.total = squares - n * float(offset @ offset)
         return np.asarray(products[:, :-1] - n * np.outer(offset, offset @ Q.astype(np.float64)))
 
@@ -122,19 +124,24 @@ def matrix_bytes(p: int) -> int:
     return MATRICES * 8 * p * p
 
 
-def _multiply(block: Array, origin: Array, Q: Array) -> tuple[Array, float]:
-    """``Z' [Z Q, 1]`` and the sum of squares of ``Z``, the block about `origin`; a tile of rows at a time."""
+def _multiply(block: Array, origin: Array, Q: Array, sums: bool) -> tuple[Array, float]:
+    """``Z' Z Q`` of ``Z``, the block about `origin`, a tile of rows at a time.
+
+    With `sums` there are a last column, of the sums of Z, and the sum of its squares.
+    """
     p, k = Q.shape
     size = max(16, TILE_VALUES // p)
-    out, squares = np.zeros((p, k + 1), dtype=Q.dtype), 0.0
-    beside = np.ones((size, k + 1), dtype=Q.dtype)
+    out, squares = np.zeros((p, k + sums), dtype=Q.dtype), 0.0
+    tile, beside = np.empty((size, p), dtype=Q.dtype), np.ones((size, k + sums), dtype=Q.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(block), size):
-            Z = np.subtract(block[start : start + size], origin, dtype=Q.dtype)
-            own = beside[: len(Z)]
+            rows = block[start : start + size]
+            Z, own = tile[: len(rows)], beside[: len(rows)]
+            np.subtract(rows, origin, out=Z, dtype=Q.dtype)
             np.matmul(Z, Q, out=own[:, :k])
             out += Z.T @ own
-            squares += float(np.vdot(Z, Z))
+            if sums:
+                squares += float(np.vdot(Z, Z))
     return out.astype(np.float64), squares
 
 
