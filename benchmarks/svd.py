@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._benchmark import register
 from benchmarks._memory import _high_water_marks, _start
+from benchmarks._npy_file import File
 from benchmarks._study import Column, Findings, Study, Tell
 from benchmarks._verdict import Verdict, at_most
 from manyfit.estimators import PCA, TruncatedSVD
@@ -89,26 +90,9 @@ def write_factors(path: Path, rows: int, p: int) -> None:
         X.flush()
 
 
-class File:
-    """The matrix of a .npy file, read by row; it counts the bytes."""
-
-    ndim = 2
-
-    def __init__(self, path: Path) -> None:
-        given = np.load(path, mmap_mode="r")
-        self.shape, self.dtype = given.shape, given.dtype
-        self._path, self._offset, self.bytes_read = path, given.offset, 0
-
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
-        rows, columns = index
-        (start, stop, _), p = rows.indices(self.shape[0]), self.shape[1]
-        self.bytes_read += (stop - start) * p * self.dtype.itemsize
-        at = self._offset + start * p * self.dtype.itemsize
-        found = np.fromfile(self._path, self.dtype, (stop - start) * p, offset=at)
-        return found.reshape(stop - start, p)[:, columns]
-
-
-def products_floor(X_block: np.ndarray[Any, Any], passes: float, make: Callable[[], Any], cores: int) -> float:
+def products_floor(
+    X_block: np.ndarray[Any, Any], passes: float, make: Callable[[], Any], cores: int
+) -> float:
     """Seconds of a block in so many passes on all cores: to make it, and two products with few vectors."""
     Q = np.random.default_rng(0).normal(size=(X_block.shape[1], WIDTH)).astype(X_block.dtype)
     best = [np.inf, np.inf]
@@ -257,7 +241,8 @@ def _measure_large(kind: str, quick: bool, tell: Tell, shape: tuple[int, int] | 
         verdicts.append(at_most(f"{HEADLINE:g} s at most", row["seconds"], HEADLINE, "s"))
         verdicts.append(at_most("4 GB at most", row["peak"] / 1e9, 4.0, "GB"))
     notes = [
-        "The floor is to make the rows in each pass, and to multiply them with 20 vectors twice, in float32 on all cores."
+        "The floor is to make the rows in each pass, and to multiply them with 20 vectors twice, in float32 "
+        "on all cores."
     ]
     return Findings([row], _COLUMNS, verdicts=verdicts, notes=notes)
 
@@ -316,14 +301,14 @@ else:
     register(
         Study(
             "svd-packed",
-            "TruncatedSVD of 1,000,000 variants x 20,000 samples, two bits a genotype, standardized as they are read",
+            "TruncatedSVD of 1,000,000 variants x 20,000 samples of two bits each, standardized when read",
             lambda quick, tell: _measure_large("packed", quick, tell),
         )
     )
     register(
         Study(
             "chunks-svd",
-            "ten components of 200,000 x 1,000 numbers in a file, against Dask's svd_compressed and dask-ml's PCA",
+            "ten components of 200,000 x 1,000 numbers in a file, beside Dask's svd_compressed and dask-ml",
             _measure_stored,
         )
     )

@@ -34,6 +34,8 @@ class ChunkSums(RowSource):
     Sums of chunks are merged in the order of the rows, so that results do not depend on workers or threads.
     """
 
+    reads_some_rows = False  # chunks are read whole
+
     @abstractmethod
     def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Held, list[Rows]]]:
         """The reads that hold rows of some sets, of one set of all rows by default.
