@@ -16,6 +16,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedK
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from manyfit.estimators import PCA as OwnPCA
 from manyfit.estimators import GaussianNB as OwnGaussianNB
@@ -353,3 +354,10 @@ def test_blocks_of_other_columns_are_refused():
     search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
     with pytest.raises(ValueError, match=r"X gave an array of shape \(.*, 5\), not \(.*, 6\)"):
         search.fit(lazy, Y)
+
+
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(), DecisionTreeRegressor(random_state=0)])
+def test_the_reason_why_a_tree_reads_no_chunks(model):
+    search = GridSearchCV(model, {"max_depth": [2, 3]}, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(TypeError, match="10 of 10 .*: DecisionTreeRegressor reads the rows of a fold as one"):
+        search.fit(Dataset(X), Y)
