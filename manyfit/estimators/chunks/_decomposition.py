@@ -56,7 +56,7 @@ def fit_transform_pca(
     if left is None:
         return transform(estimator, inner, X)
     mean = estimator.mean_
-    return TransformedRows(X, lambda block: (np.asarray(block) - mean) @ left)
+    return TransformedRows(X, lambda block: (np.asarray(block) - mean) @ left, (mean, left))
 
 
 def _fit_pca(estimator: Any, X: ChunkRows) -> Array | None:

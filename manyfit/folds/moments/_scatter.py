@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from manyfit.folds._blas_threads import blas_threads, single_blas_thread
+from manyfit.folds.moments._known_sums import KnownSums
 
 Array = NDArray[Any]
 R = TypeVar("R")
@@ -28,6 +29,10 @@ class Chunks(Protocol):
 
     n_columns: int
     dtype: np.dtype[Any]
+
+    @property
+    def known_sums(self) -> KnownSums:
+        """The moments of all rows that were summed so far."""
 
     def origin(self) -> Array:
         """A point amid the rows, (p,)."""
@@ -96,6 +101,11 @@ class ScatterMatrix(Scatter):
 
     def __init__(self, rows: Chunks) -> None:
         super().__init__(rows)
+        known = rows.known_sums.of_columns(self.p)
+        if known is not None:
+            self.n, self.mean, self.matrix = int(known.rows), known.mean, known.scatter
+            self.total = float(np.trace(self.matrix))
+            return
         p, origin = self.p, rows.origin()
         sums, total, n = np.zeros((p, p), order="F"), np.zeros(p), 0
         with np.errstate(over="ignore", invalid="ignore"):

@@ -8,6 +8,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import ElasticNet, LogisticRegression, RidgeClassifier
 from sklearn.linear_model import Ridge as SklearnRidge
@@ -20,8 +21,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyfit.estimators import PCA as OwnPCA
 from manyfit.estimators import GaussianNB as OwnGaussianNB
-from manyfit.estimators import Lasso, Ridge, StandardScaler
+from manyfit.estimators import Lasso, LinearRegression, Ridge, StandardScaler
 from manyfit.estimators import LogisticRegression as OwnLogistic
+from manyfit.folds import as_chunk_rows
 from manyfit.model_selection import GridSearchCV
 from tests.behaviour.chunks._files import Array, Dataset, given_as, limit_for, memory_map
 
@@ -361,3 +363,51 @@ def test_the_reason_why_a_tree_reads_no_chunks(model):
     search = GridSearchCV(model, {"max_depth": [2, 3]}, refit=False, memory_limit=limit_for(X, 90))
     with pytest.raises(TypeError, match="10 of 10 .*: DecisionTreeRegressor reads the rows of a fold as one"):
         search.fit(Dataset(X), Y)
+
+
+@pytest.mark.parametrize(
+    ("own", "grid", "more"),
+    [
+        (make_pipeline(StandardScaler(), Ridge()), GRID, {}),
+        (make_pipeline(StandardScaler(with_mean=False), OwnPCA(3, whiten=True), Ridge()), GRID, {}),
+        (make_pipeline(OwnPCA(3), StandardScaler(with_std=False), LinearRegression()), {}, {}),
+        (Ridge(), {"alpha": [1.0, 10.0]}, {"sample_weight": WEIGHTS}),
+    ],
+)
+@pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)])
+def test_a_refit_to_moments_takes_no_pass(own, grid, more, cv):
+    file = Dataset(X, (10, P))
+    search = GridSearchCV(own, grid, cv=cv, memory_limit=limit_for(X, 90)).fit(file, Y, **more)
+    assert search.report_.passes == 1 + bool(more)
+    assert sum(file.reads) == search.report_.bytes_read // X[0].nbytes + (len(own) - 1 if not more else 0)
+    again = clone(search.best_estimator_).fit(X, Y, **more)  # by scikit-learn
+    for own_step, step in zip(_steps(search.best_estimator_), _steps(again), strict=True):
+        for name, value in vars(step).items():
+            if name.endswith("_") and isinstance(value, np.ndarray):
+                found = getattr(own_step, name)
+                assert found.dtype == value.dtype and found.shape == value.shape
+                np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-10, err_msg=name)
+        assert getattr(own_step, "n_samples_seen_", 0) == getattr(step, "n_samples_seen_", 0)
+    np.testing.assert_allclose(search.predict(file), again.predict(X), rtol=1e-9, atol=1e-9)
+
+
+def _steps(model):
+    return model[:] if hasattr(model, "steps") else [model]
+
+
+def test_moments_of_other_targets_weights_or_rows_are_summed_anew():
+    file = Dataset(X, (10, P))
+    rows = as_chunk_rows(file, limit_for(X, 90))
+    for y, weights in ((Y, None), (Y + 1.0, None), (Y, WEIGHTS), (Y, WEIGHTS + 1.0), (Y[::-1], None)):
+        before = sum(file.reads)
+        for _ in range(2):
+            model = Ridge().fit(rows, y, sample_weight=weights)
+        assert N <= sum(file.reads) - before <= N + 150  # the first fit reads, the second does not
+        expected = SklearnRidge().fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
+    constant = np.c_[X, np.full(N, 7.0)]
+    rows = as_chunk_rows(Dataset(constant, (10, P + 1)), limit_for(X, 90))
+    PCA_of_all = OwnPCA().fit(rows)
+    assert PCA_of_all.n_components_ == P + 1
+    scaler = StandardScaler().fit(rows)
+    assert scaler.scale_[-1] == 1.0 and scaler.var_[-1] == 0.0
