@@ -11,6 +11,7 @@ import sklearn
 import sklearn.naive_bayes
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.decomposition._pca import _infer_dimension
 from sklearn.ensemble._iforest import _average_path_length
 from sklearn.utils import check_array
 from sklearn.utils._indexing import _get_column_indices
@@ -32,11 +33,14 @@ __all__ = [
     "output_wrapping",
     "own_output_container",
     "parameter_constraints",
+    "pca_dimension",
     "pca_is_randomized",
+    "pca_solver",
     "prune_tree",
     "replace_hstack",
     "scores_of_first_trees",
     "set_glm_loss",
+    "set_pca_solver",
     "svm_on_rows",
     "tree_with_nodes",
     "validate_parameters",
@@ -113,6 +117,25 @@ def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
     if (n_features <= 1_000 and n_samples >= 10 * n_features) or max(n_samples, n_features) <= 500:
         return False
     return bool(1 <= (shortest if k is None else k) < 0.8 * shortest)
+
+
+def pca_solver(pca: Any, n_samples: int, n_features: int) -> str:
+    """The solver that ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver`` to, for dense data."""
+    if pca.svd_solver != "auto":
+        return str(pca.svd_solver)
+    if n_features <= 1_000 and n_samples >= 10 * n_features:
+        return "covariance_eigh"
+    return "randomized" if pca_is_randomized(pca, n_samples, n_features) else "full"
+
+
+def set_pca_solver(pca: Any, solver: str) -> None:
+    """Set the solver of a fit, which ``PCA`` reads for its tags."""
+    pca._fit_svd_solver = solver
+
+
+def pca_dimension(variances: NDArray[Any], n_samples: int) -> int:
+    """The number of components that ``PCA(n_components="mle")`` chooses."""
+    return int(_infer_dimension(variances, n_samples))
 
 
 def has_glm_loss(estimator: Any) -> bool:

@@ -35,6 +35,7 @@ from manyfit.folds.encodings._text import (
 )
 from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
+from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
@@ -66,6 +67,7 @@ from manyfit.folds.rows._targets import (
     indicated_classes,
 )
 from manyfit.folds.rows.chunks._blocks import Blocks
+from manyfit.folds.rows.chunks._genotypes import Genotypes
 from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targets, read_input
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_in_file, may_be_in_chunks
@@ -101,6 +103,7 @@ __all__ = [
     "FoldColumns",
     "FoldedData",
     "FoldedMatrix",
+    "Genotypes",
     "HostRows",
     "KnownNumbers",
     "LinearColumns",
@@ -117,6 +120,8 @@ __all__ = [
     "RowSample",
     "RowSource",
     "Rows",
+    "Scatter",
+    "ScatterMatrix",
     "SingleFold",
     "SparsePasses",
     "Spectrum",
@@ -150,6 +155,7 @@ __all__ = [
     "is_row_source",
     "load_targets",
     "map_threads",
+    "matrix_bytes",
     "may_be_in_chunks",
     "merge_rare_features",
     "merge_spreads",

@@ -32,6 +32,7 @@ from manyfit.folds import (
     AtomGroup,
     FoldArrays,
     PassData,
+    RowSource,
     SingleFold,
     as_matrix,
     as_targets,
@@ -116,8 +117,19 @@ def fit_by_moments(estimator: Any, X: Array, y: Array, sample_weight: Array) -> 
 
 def fit_by_passes(estimator: Any, X: Array, y: Array, sample_weight: Array) -> None:
     """Fit an iterative linear model, see `Fitter`, with at most two synchronisations a pass."""
-    family, setting = _family_and_setting(estimator)
     data = _Data.check(X, y, sample_weight)
+    _fit_rows(estimator, data, data.X)
+
+
+def fit_rows_by_passes(estimator: Any, rows: RowSource, y: Array, weight: Any, memory_limit: int) -> None:
+    """`fit_by_passes` for rows that lie outside memory, with y and weights on the host."""
+    like = np.empty((0, rows.shape[1]), dtype=rows.dtype)
+    _fit_rows(estimator, _Data(like, y, weight), rows, memory_limit=memory_limit)
+
+
+def _fit_rows(estimator: Any, data: _Data, rows: Any, **options: Any) -> None:
+    """Fit an iterative linear model to some rows, with fitted attributes beside ``data.X``."""
+    family, setting = _family_and_setting(estimator)
     if data.y.ndim != 1:
         raise Unsupported("y has several columns")
     labels = to_host(data.y if is_classifier(estimator) else as_targets(data.y), label="y")
@@ -125,9 +137,9 @@ def fit_by_passes(estimator: Any, X: Array, y: Array, sample_weight: Array) -> N
         check_classification_targets(labels)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise Unsupported("y holds NaN or infinity")
-    n = data.X.shape[0]
+    n = rows.shape[0]
     every = AtomGroup(range(1), [slice(0, n)], np.ones((1, 1)), np.zeros((1, 1)))
-    seen = PassData(data.X, labels, [every], data.weight, [None], origin=finite_middle(data.X))
+    seen = PassData(rows, labels, [every], data.weight, [None], origin=finite_middle(rows), **options)
     answers: Any = next(iter(family.fit_many(estimator, [setting], seen)))
     assert isinstance(answers, GLMAnswers)
     for why in answers.refused.values():

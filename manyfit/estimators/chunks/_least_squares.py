@@ -47,7 +47,7 @@ def fit(
     check_consistent_length(X, Y)
     if Y.ndim > 2:
         raise ValueError(f"{name} expects y of one or two dimensions, got {Y.ndim}.")
-    weights = _weights(sample_weight, X.shape[0])
+    weights = check_weights(sample_weight, X.shape[0])
     ((moments, _),) = X.moments(Y.reshape(len(Y), -1), [slice(0, X.shape[0])], weights)
     if not moments.weight > 0:
         raise ValueError(f"{name} needs a sample_weight above 0; their sum is {moments.weight}.")
@@ -73,7 +73,8 @@ def fit(
     return estimator
 
 
-def _weights(sample_weight: Any, n: int) -> Array | None:
+def check_weights(sample_weight: Any, n: int) -> Array | None:
+    """The weights of all rows, or None; raises ValueError for those that are not taken."""
     if sample_weight is None:
         return None
     if np.ndim(sample_weight) == 0:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import d2_tweedie_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.arrays import compute_dask_inputs
-from manyfit.estimators.chunks import _least_squares, _transformers
+from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares, _naive_bayes, _transformers
 from manyfit.folds import ChunkRows, expect_rows, is_in_file, read_input
 from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.metrics.scoring.glm_score import explained_power
 
 Method = Callable[..., Any]
 # Memory for the reads of a method, and the size from which memory maps and Dask arrays are read in chunks:
@@ -20,27 +22,57 @@ Method = Callable[..., Any]
 MEMORY = 2**30
 
 
-def _predict(estimator: Any, inner: Method, X: ChunkRows) -> Any:
-    """scikit-learn's predictions of each block, joined in memory."""
-    check_is_fitted(estimator)
-    return np.concatenate([estimator.predict(block) for _, block in X.frames()])
+def _by_block(name: str) -> Method:
+    """A method of scikit-learn's on each block, whose results are joined in memory."""
+
+    def method(estimator: Any, inner: Method, X: ChunkRows) -> Any:
+        check_is_fitted(estimator)
+        return np.concatenate([getattr(estimator, name)(block) for _, block in X.frames()])
+
+    return method
 
 
-def _score(estimator: Any, inner: Method, X: ChunkRows, y: Any, sample_weight: Any = None) -> Any:
-    return inner(estimator, X, y, sample_weight)  # of the predictions
+def _score(estimator: Any, inner: Method, X: ChunkRows, y: Any = None, *more: Any, **weights: Any) -> Any:
+    """scikit-learn's score of the predictions."""
+    power = explained_power(estimator)
+    if power is None:
+        return inner(estimator, X, y, *more, **weights)
+    weight = more[0] if more else weights.get("sample_weight")
+    return d2_tweedie_score(y, estimator.predict(X), sample_weight=weight, power=power)
 
 
-_LINEAR: Mapping[str, Method] = {"fit": _least_squares.fit, "predict": _predict, "score": _score}
-_SCALER: Mapping[str, Method] = {
-    name: getattr(_transformers, name) for name in ("fit", "partial_fit", "fit_transform", "transform")
+def _predictor(fit: Method, *responses: str) -> Mapping[str, Method]:
+    return {"fit": fit, "score": _score, **{name: _by_block(name) for name in ("predict", *responses)}}
+
+
+_TRANSFORMS: Mapping[str, Method] = {
+    name: getattr(_transformers, name) for name in ("fit_transform", "transform", "inverse_transform")
 }
+_SCALER = {"fit": _transformers.fit, "partial_fit": _transformers.partial_fit, **_TRANSFORMS}
+_LINEAR = _predictor(_least_squares.fit)
+_REGRESSOR = _predictor(_iterative.fit)
+_LOGS = ("predict_proba", "predict_log_proba")
 METHODS: Mapping[str, Mapping[str, Method]] = {
     "Ridge": _LINEAR,
     "LinearRegression": _LINEAR,
+    "LogisticRegression": _predictor(_iterative.fit, *_LOGS, "decision_function"),
+    "LinearSVC": _predictor(_iterative.fit, "decision_function"),
+    "LinearSVR": _REGRESSOR,
+    "PoissonRegressor": _REGRESSOR,
+    "GammaRegressor": _REGRESSOR,
+    "TweedieRegressor": _REGRESSOR,
+    "GaussianNB": _predictor(_naive_bayes.fit, *_LOGS, "predict_joint_log_proba"),
+    "PCA": {
+        **_TRANSFORMS, "fit": _decomposition.fit_pca, "fit_transform": _decomposition.fit_transform_pca,
+        "score_samples": _by_block("score_samples"), "score": _score,
+    },
+    "TruncatedSVD": {
+        **_TRANSFORMS, "fit": _decomposition.fit_svd, "fit_transform": _decomposition.fit_transform_svd,
+    },
     "StandardScaler": _SCALER,
     "MinMaxScaler": _SCALER,
     "MaxAbsScaler": _SCALER,
-}
+}  # fmt: skip
 
 
 def in_chunks(
@@ -92,7 +124,9 @@ def why_not_in_chunks(estimator: Any) -> str | None:
     cls = type(estimator)
     if sklearn_class_of(cls) is cls:
         return f"{cls.__name__} is a class of {cls.__module__.partition('.')[0]}, which reads X whole"
-    methods = METHODS.get(cls.__name__)
-    if methods is None:
+    fit = METHODS.get(cls.__name__, {}).get("fit")
+    if fit is None:
         return f"{cls.__name__} reads X whole"
-    return _least_squares.refuse_solver(estimator) if methods is _LINEAR else None
+    if fit is _iterative.fit:
+        return _iterative.refuse_parameters(estimator)
+    return _least_squares.refuse_solver(estimator) if fit is _least_squares.fit else None

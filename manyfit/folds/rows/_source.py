@@ -46,6 +46,8 @@ class RowSource(Protocol):
         Type of the numbers, as NumPy names it.
     nnz : int or None
         Number of stored entries; None for dense rows.
+    reads_some_rows : bool
+        Whether a pass over some rows takes less than one over all.
     samples_pay : bool
         Whether a fit on some rows saves time over a fit on all.
     """
@@ -54,6 +56,7 @@ class RowSource(Protocol):
     dtype: np.dtype[Any]
     nnz: int | None
     samples_pay: bool
+    reads_some_rows: bool = True
 
     def take(self, rows: Any) -> Any:
         """Some rows as an array, where they lie.

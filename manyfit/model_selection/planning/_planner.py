@@ -14,7 +14,7 @@ import sklearn
 from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
-from manyfit.estimators import family_of
+from manyfit.estimators import FoldRows, family_of
 from manyfit.folds import Unsupported, is_row_source
 from manyfit.introspection.randomness import is_shareable
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
@@ -199,6 +199,8 @@ class _Planner:
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
             return f"no family serves {name}"
+        if self.facts.must_share and type(family.reads) is FoldRows:
+            return f"{name} reads the rows of a fold as one array"
         if not family.free <= spec.final.params.keys():
             return f"{name} lacks a parameter of its family"
         if not spec.final.keeps_params:

@@ -91,6 +91,8 @@ class FoldFamilyStrategy(Strategy):
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         """See `Strategy`."""
+        if facts.must_share:
+            raise Unsupported(f"{batch.spec.final.cls.__name__} reads the rows of a fold as one array")
         group, spec = family_group(self, batch, facts), batch.spec
         scoring = require_scoring(group, facts)
         _require_shareable_rows(batch, facts)
@@ -188,8 +190,6 @@ def _iterates(group: Group) -> bool:
 def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     """Raise `Unsupported` if the rows behind the steps are not the same for all settings."""
     job, spec = facts.job, batch.spec
-    if facts.must_share:
-        raise Unsupported("scikit-learn cuts the rows of a fold for it, and cannot read X")
     if not facts.may_share_rows:
         raise Unsupported("rows of a device are not shared with estimators that may write into them")
     if facts.fits_on_device and is_xp_array(job.X):

@@ -6,11 +6,28 @@ import dask
 import numpy as np
 import pytest
 import sklearn.linear_model
+import sklearn.naive_bayes
 import sklearn.preprocessing
+import sklearn.svm
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from manyfit.estimators import PCA, LinearRegression, MaxAbsScaler, MinMaxScaler, Ridge, StandardScaler
+from manyfit.estimators import (
+    NMF,
+    GammaRegressor,
+    GaussianNB,
+    LinearRegression,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PoissonRegressor,
+    Ridge,
+    RobustScaler,
+    StandardScaler,
+    TweedieRegressor,
+)
 from manyfit.estimators.chunks import methods
 from manyfit.folds import ChunkRows, as_chunk_rows
 from tests._covering import covering
@@ -87,6 +104,70 @@ def test_an_alpha_for_each_target_and_numbers_in_float32():
     np.testing.assert_allclose(single.coef_, exact.coef_, rtol=1e-6)
 
 
+LABELS = np.where(X[:, 1] > 3.0, "b", np.where(X[:, 3] > -5.0, "a", "c"))
+COUNTS = rng.poisson(np.exp(X[:, 1] / 20.0))
+SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
+ITERATIVE = {
+    "classes": (LogisticRegression, sklearn.linear_model, {"C": 0.5}, LABELS),
+    "newton": (LogisticRegression, sklearn.linear_model, {"solver": "newton-cholesky"}, LABELS != "a"),
+    "no intercept": (LogisticRegression, sklearn.linear_model, {"fit_intercept": False}, LABELS == "a"),
+    "liblinear": (LogisticRegression, sklearn.linear_model, {"solver": "liblinear"}, LABELS == "b"),
+    "balanced": (LogisticRegression, sklearn.linear_model, {"class_weight": "balanced"}, LABELS),
+    "svc": (LinearSVC, sklearn.svm, {"C": 0.3}, LABELS),
+    "svr": (LinearSVR, sklearn.svm, {"loss": "squared_epsilon_insensitive", "dual": False}, V / 10.0),
+    "poisson": (PoissonRegressor, sklearn.linear_model, {"alpha": 0.1}, COUNTS),
+    "gamma": (GammaRegressor, sklearn.linear_model, {}, COUNTS + 1.0),
+    "tweedie": (TweedieRegressor, sklearn.linear_model, {"power": 1.5}, COUNTS),
+}
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_solvers_that_iterate(name):
+    weights = WEIGHTS if name in ("classes", "liblinear", "svr", "poisson") else None
+    cls, module, params, y = ITERATIVE[name]
+    exact = {"tol": 1e-10, "max_iter": 100_000, **params}
+    given = as_chunk_rows(Dataset(SCALED, (40, 2)), limit_for(X, 40))
+    model = cls(**exact).fit(given, y, sample_weight=weights)
+    expected = getattr(module, cls.__name__)(**exact).fit(SCALED, y, sample_weight=weights)
+    assert vars(model).keys() == vars(expected).keys()
+    for attribute in ("coef_", "intercept_"):
+        found, wanted = getattr(model, attribute), getattr(expected, attribute)
+        assert np.shape(found) == np.shape(wanted)
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert np.shape(model.n_iter_) == np.shape(expected.n_iter_)
+    np.testing.assert_array_equal(model.predict(given), model.predict(SCALED))
+    for more in ({}, {"sample_weight": WEIGHTS}):
+        np.testing.assert_allclose(
+            model.score(given, y, **more), expected.score(SCALED, y, **more), atol=1e-5
+        )
+    for method in ("predict_proba", "predict_log_proba", "decision_function"):
+        if hasattr(expected, method):
+            found = getattr(model, method)(given)
+            np.testing.assert_array_equal(found, getattr(model, method)(SCALED))
+            np.testing.assert_allclose(found, getattr(expected, method)(SCALED), rtol=1e-3, atol=1e-4)
+    if hasattr(expected, "classes_"):
+        assert model.classes_.tolist() == expected.classes_.tolist()
+
+
+@pytest.mark.parametrize("weights", [None, np.where(LABELS == "c", 0.0, WEIGHTS)], ids=["plain", "weights"])
+@pytest.mark.parametrize("rows", [1, 41, N])
+def test_gaussian_nb(rows, weights):
+    given = as_chunk_rows(Dataset(X, (rows, P)), 10**6)
+    params = {"var_smoothing": 1e-3, "priors": None if rows > 1 else [0.2, 0.5, 0.3]}
+    with np.errstate(divide="ignore"):  # scikit-learn takes the logarithm of a prior of 0
+        model = GaussianNB(**params).fit(given, LABELS, sample_weight=weights)
+        expected = sklearn.naive_bayes.GaussianNB(**params).fit(X, LABELS, sample_weight=weights)
+        assert vars(model).keys() == vars(expected).keys()
+        for attribute in ("epsilon_", "theta_", "var_", "class_count_", "class_prior_"):
+            found, wanted = getattr(model, attribute), getattr(expected, attribute)
+            assert found.dtype == wanted.dtype and found.shape == wanted.shape
+            np.testing.assert_allclose(found, wanted, rtol=1e-11, err_msg=attribute)
+        np.testing.assert_array_equal(model.predict(given), expected.predict(X))
+        np.testing.assert_allclose(model.predict_proba(given), expected.predict_proba(X), atol=1e-10)
+        np.testing.assert_allclose(model.score(given, LABELS), expected.score(X, LABELS), rtol=1e-12)
+
+
 @pytest.mark.parametrize("cls", [StandardScaler, MinMaxScaler, MaxAbsScaler])
 def test_scalers_and_their_lazy_output(cls):
     values = X.copy()
@@ -125,7 +206,8 @@ def test_a_large_memory_map_is_read_in_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(methods, "MEMORY", limit_for(X, 20))
     np.testing.assert_allclose(Ridge().fit(given, y).coef_, exact.coef_, rtol=1e-9)
     np.testing.assert_array_equal(exact.predict(given), exact.predict(X))
-    np.testing.assert_array_equal(PCA(2).fit(given).mean_, PCA(2).fit(X).mean_)  # scikit-learn reads it
+    scaler = RobustScaler().fit(given)  # scikit-learn reads it
+    np.testing.assert_array_equal(scaler.center_, RobustScaler().fit(X).center_)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +227,22 @@ def test_a_large_memory_map_is_read_in_chunks(tmp_path, monkeypatch):
         ),
         (lambda: Ridge().fit(Dataset(X[:0]), V[:0]), ValueError, r"0 sample\(s\)"),
         (lambda: Ridge().predict(Dataset(X)), NotFittedError, "not fitted yet"),
+        (lambda: GaussianNB().predict(Dataset(X)), NotFittedError, "not fitted yet"),
+        (lambda: GaussianNB().fit(Dataset(X), LABELS[1:]), ValueError, "inconsistent numbers of samples"),
+        (lambda: GaussianNB(priors=[0.2, 0.8]).fit(Dataset(X), LABELS), ValueError, "Number of priors"),
+        (lambda: GaussianNB().fit(Dataset(X * np.nan), LABELS), ValueError, "Input X contains NaN"),
+        (lambda: GaussianNB().fit(Dataset(X), np.full(N, np.nan)), ValueError, "Input y contains NaN"),
+        (lambda: LogisticRegression().fit(Dataset(X)), ValueError, "requires y to be passed"),
+        (lambda: LogisticRegression().fit(Dataset(X), LABELS[1:]), ValueError, "inconsistent numbers"),
+        (lambda: LogisticRegression().fit(Dataset(X), V), ValueError, "Unknown label type: continuous"),
+        (lambda: LogisticRegression().fit(Dataset(X), np.ones(N)), ValueError, "y has one class"),
+        (
+            lambda: LogisticRegression(solver="saga", l1_ratio=0.5).fit(Dataset(X), LABELS),
+            ValueError, "LogisticRegression reads X whole: .* l2 penalty",
+        ),
         (lambda: StandardScaler().transform(Dataset(X)), NotFittedError, "not fitted yet"),
         (lambda: Ridge().fit(X, V).predict(Dataset(X[:, :2])), ValueError, "2 features"),
-        (lambda: PCA().fit(as_chunk_rows(Dataset(X), 10**6)), TypeError, "PCA.fit does not read X in chunks"),
+        (lambda: NMF().fit(as_chunk_rows(Dataset(X), 10**6)), TypeError, "NMF.fit does not read X in chunks"),
         (
             lambda: sklearn.linear_model.Ridge().fit(as_chunk_rows(Dataset(X), 10**6), V),
             TypeError, "needed here as one array",

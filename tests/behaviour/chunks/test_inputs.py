@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
 
 from manyfit.estimators import Ridge, StandardScaler
-from manyfit.folds import Blocks
+from manyfit.folds import Blocks, as_chunk_rows
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.chunks._files import limit_for
@@ -336,3 +336,14 @@ def test_an_error_says_how_x_is_read():
     search = GridSearchCV(SklearnRidge(), {"solver": ["sag", "saga"]}, refit=False, memory_limit="10 kB")
     with pytest.raises(TypeError, match=r"a dask\.array\.Array that is read in chunks for shared fits"):
         search.fit(da.from_array(X, chunks=100), Y)
+
+
+def test_the_point_that_sums_are_about_lies_amid_rows_of_unknown_lengths():
+    lazy = da.from_array(X + 1e3, chunks=(90, X.shape[1]))
+    given = as_chunk_rows(lazy[da.ones(len(X), chunks=90, dtype=bool)], 2**20)
+    given.expect(len(X))
+    freed = [np.full((15, X.shape[1]), 1e300) for _ in range(100)]
+    del freed  # memory that is taken next holds what was there
+    np.testing.assert_allclose(given.origin(), X.mean(axis=0) + 1e3, atol=5.0 * X.std())
+    assert not given.is_counted
+    np.testing.assert_array_equal(given.take(slice(100, 200)), X[100:200] + 1e3)

@@ -8,15 +8,22 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import ElasticNet, LogisticRegression, RidgeClassifier
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
+from sklearn.tree import DecisionTreeRegressor
 
-from manyfit.estimators import Lasso, Ridge, StandardScaler
+from manyfit.estimators import PCA as OwnPCA
+from manyfit.estimators import GaussianNB as OwnGaussianNB
+from manyfit.estimators import Lasso, LinearRegression, Ridge, StandardScaler
+from manyfit.estimators import LogisticRegression as OwnLogistic
+from manyfit.folds import as_chunk_rows
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.chunks._files import Array, Dataset, given_as, limit_for, memory_map
@@ -218,6 +225,40 @@ def test_our_estimators_are_refitted_and_predict_in_chunks(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("own", "model", "grid", "y", "tol"),
+    [
+        (
+            make_pipeline(StandardScaler(), OwnLogistic(tol=1e-6, max_iter=1000)),
+            make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6, max_iter=1000)),
+            {"logisticregression__C": [1e-3, 1e-1]}, LABELS, 1e-4,
+        ),
+        (
+            make_pipeline(StandardScaler(), OwnPCA(), Ridge()),
+            make_pipeline(SklearnScaler(), PCA(), SklearnRidge()),
+            {"pca__n_components": [2, 4], "ridge__alpha": [1.0, 100.0]}, Y, 1e-9,
+        ),
+        (OwnGaussianNB(), GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, LABELS, 0.0),
+    ],
+    ids=["logistic", "pca", "nb"],
+)  # fmt: skip
+def test_our_estimators_are_refitted_by_sums_decompositions_and_iterations(own, model, grid, y, tol):
+    file = Dataset(X, (40, P))
+    search = GridSearchCV(own, grid, memory_limit=max(limit_for(X, 90), X.nbytes // 2)).fit(file, y)
+    expected = SklearnSearch(model, grid).fit(X, y)
+    assert search.report_.fits_done == 0 and search.best_params_ == expected.best_params_
+    if tol:
+        last, wanted = search.best_estimator_, expected.best_estimator_
+        np.testing.assert_allclose(last[-1].coef_, wanted[-1].coef_, rtol=tol, atol=tol)
+    np.testing.assert_allclose(
+        search.predict(file) if y is Y else search.predict_proba(file),
+        expected.predict(X) if y is Y else expected.predict_proba(X),
+        atol=max(tol, 1e-10),
+    )
+    np.testing.assert_allclose(search.score(file, y), expected.score(X, y), rtol=max(tol, 1e-10))
+    assert max(file.reads) < N
+
+
+@pytest.mark.parametrize(
     ("model", "grid", "reason"),
     [
         (RIDGE, GRID, "StandardScaler is a class of sklearn"),
@@ -312,3 +353,58 @@ def test_blocks_of_other_columns_are_refused():
     search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
     with pytest.raises(ValueError, match=r"X gave an array of shape \(.*, 5\), not \(.*, 6\)"):
         search.fit(lazy, Y)
+
+
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(), DecisionTreeRegressor(random_state=0)])
+def test_the_reason_why_a_tree_reads_no_chunks(model):
+    search = GridSearchCV(model, {"max_depth": [2, 3]}, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(TypeError, match="10 of 10 .*: DecisionTreeRegressor reads the rows of a fold as one"):
+        search.fit(Dataset(X), Y)
+
+
+@pytest.mark.parametrize(
+    ("own", "grid", "more"),
+    [
+        (make_pipeline(StandardScaler(), Ridge()), GRID, {}),
+        (make_pipeline(StandardScaler(with_mean=False), OwnPCA(3, whiten=True), Ridge()), GRID, {}),
+        (make_pipeline(OwnPCA(3), StandardScaler(with_std=False), LinearRegression()), {}, {}),
+        (Ridge(), {"alpha": [1.0, 10.0]}, {"sample_weight": WEIGHTS}),
+    ],
+)
+@pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)])
+def test_a_refit_to_moments_takes_no_pass(own, grid, more, cv):
+    file = Dataset(X, (10, P))
+    search = GridSearchCV(own, grid, cv=cv, memory_limit=limit_for(X, 90)).fit(file, Y, **more)
+    assert search.report_.passes == 1 + bool(more)
+    assert sum(file.reads) == search.report_.bytes_read // X[0].nbytes + (len(own) - 1 if not more else 0)
+    again = clone(search.best_estimator_).fit(X, Y, **more)  # by scikit-learn
+    for own_step, step in zip(_steps(search.best_estimator_), _steps(again), strict=True):
+        for name, value in vars(step).items():
+            if name.endswith("_") and isinstance(value, np.ndarray):
+                found = getattr(own_step, name)
+                assert found.dtype == value.dtype and found.shape == value.shape
+                np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-10, err_msg=name)
+        assert getattr(own_step, "n_samples_seen_", 0) == getattr(step, "n_samples_seen_", 0)
+    np.testing.assert_allclose(search.predict(file), again.predict(X), rtol=1e-9, atol=1e-9)
+
+
+def _steps(model):
+    return model[:] if hasattr(model, "steps") else [model]
+
+
+def test_moments_of_other_targets_weights_or_rows_are_summed_anew():
+    file = Dataset(X, (10, P))
+    rows = as_chunk_rows(file, limit_for(X, 90))
+    for y, weights in ((Y, None), (Y + 1.0, None), (Y, WEIGHTS), (Y, WEIGHTS + 1.0), (Y[::-1], None)):
+        before = sum(file.reads)
+        for _ in range(2):
+            model = Ridge().fit(rows, y, sample_weight=weights)
+        assert N <= sum(file.reads) - before <= N + 150  # the first fit reads, the second does not
+        expected = SklearnRidge().fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
+    constant = np.c_[X, np.full(N, 7.0)]
+    rows = as_chunk_rows(Dataset(constant, (10, P + 1)), limit_for(X, 90))
+    PCA_of_all = OwnPCA().fit(rows)
+    assert PCA_of_all.n_components_ == P + 1
+    scaler = StandardScaler().fit(rows)
+    assert scaler.scale_[-1] == 1.0 and scaler.var_[-1] == 0.0

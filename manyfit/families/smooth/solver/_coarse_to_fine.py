@@ -229,12 +229,12 @@ class _Group:
         for share in self._shares()[1:]:
             some = self._sample(share)
             if some is None:
-                break
+                continue
             stages.append(self._stage(some, kept))
         return stages[::-1]
 
     def _sample(self, share: int) -> TrainingRows | None:
-        """One in `share` rows of each atom; None if a split then has no row with a weight."""
+        """One in `share` rows of each atom; None if that saves nothing, or leaves a split without weights."""
         # Drawn at random, but always the same: regular rows could miss a regular pattern.
         rng = np.random.default_rng(0)
         parts = []
@@ -251,6 +251,8 @@ class _Group:
             return None
         X, origin = self.data.X, self.passes.origin
         sample = X.sample(chosen)
+        if sample is None and not X.reads_some_rows:
+            return None
         if sample is None:  # the rows are read where they lie, a block at a time
             return TrainingRows(X, X.passes(parts, origin), self.beside_X, totals, chosen)
         return TrainingRows(sample, sample.passes(atoms, origin), rowwise.beside(sample), totals)

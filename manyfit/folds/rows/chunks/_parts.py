@@ -129,6 +129,17 @@ class PartRows(ChunkRows):
 
     # Reads
 
+    def take(self, rows: Any) -> Array:
+        if not self.is_counted:
+            for _ in self._count([], self.load):
+                pass
+        return super().take(rows)
+
+    def look(self, rows: Array) -> Array:
+        if self.is_counted:
+            return super().look(rows)
+        return self.load(0, self.known_rows())[rows]  # of the first part
+
     def read(self, start: int, stop: int, columns: Sequence[int] | None = None) -> Any:
         if self._lengths is None:  # the part that is being counted, or the first
             before, part = self._counting or (0, self._first_part())

@@ -12,7 +12,11 @@ from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sliced import MemmapRows, SlicedRows
 
 # By package and class; the packages are not imported.
-_IN_FILES = {("h5py", "Dataset"): "h5py.Dataset", ("zarr", "Array"): "zarr.Array"}
+_IN_FILES = {
+    ("h5py", "Dataset"): "h5py.Dataset",
+    ("zarr", "Array"): "zarr.Array",
+    ("manyfit", "Genotypes"): "manyfit.folds.Genotypes",
+}
 _OTHERS = {
     ("dask", "Array"): "dask array",
     ("dask", "DataFrame"): "dask frame",
@@ -23,7 +27,7 @@ _kinds: dict[type, str] = {}
 
 
 def is_in_file(X: Any) -> bool:
-    """Whether X is an `h5py.Dataset` or a `zarr.Array`."""
+    """Whether X is an `h5py.Dataset`, a `zarr.Array` or packed `Genotypes`."""
     return _kind_of(X) in _IN_FILES.values()
 
 

@@ -229,10 +229,14 @@ class ChunkRows(ChunkSums, HostRows):
         if self._sample is None:
             n = self.known_rows()
             index = evenly_spread(n) if n else np.zeros(1, dtype=np.intp)
-            self._sample = index, self.take(index) if n else np.zeros((1, self.n_columns))
+            self._sample = index, self.look(index) if n else np.zeros((1, self.n_columns))
         index, sample = self._sample
         given = [sample] if Y is None else [sample, Y[index]]
         return median_row(np.concatenate(given, axis=1, dtype=np.float64))
+
+    def look(self, rows: Array) -> Array:
+        """`take` of rows among `known_rows`."""
+        return self.take(rows)
 
     def known_rows(self) -> int:
         """How many rows, from the first on, can be read without reading others."""

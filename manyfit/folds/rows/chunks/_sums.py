@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from manyfit.folds._blas_threads import single_blas_thread
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import sum_atoms
+from manyfit.folds.moments._known_sums import KnownSums
 from manyfit.folds.moments._mixed import sum_mixed_atoms
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments
 from manyfit.folds.passes._protocol import Passes
@@ -34,6 +36,13 @@ class ChunkSums(RowSource):
     Sums of chunks are merged in the order of the rows, so that results do not depend on workers or threads.
     """
 
+    reads_some_rows = False  # chunks are read whole
+
+    @cached_property
+    def known_sums(self) -> KnownSums:
+        """The moments of all rows that were summed so far."""
+        return KnownSums()
+
     @abstractmethod
     def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Held, list[Rows]]]:
         """The reads that hold rows of some sets, of one set of all rows by default.
@@ -56,6 +65,10 @@ class ChunkSums(RowSource):
     def moments(
         self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
     ) -> SummedMoments:
+        if len(atoms) == 1 and _hold_all(atoms, self.shape[0]):
+            known = self.known_sums.of(Y, weights)
+            if known is not None:
+                return [(known, 0)]
         origin, p = self.origin(Y), self.shape[1]
         found: list[tuple[Moments, int] | None] = [None] * len(atoms)
         with single_blas_thread():  # the threads of all chunks are the same
@@ -69,7 +82,10 @@ class ChunkSums(RowSource):
                     found[a] = _merged(found[a], (part, n_rows(local[a])))  # read once, though summed twice
         d = origin.size
         none = Moments(0.0, 0.0, origin, np.zeros(d), np.zeros((d, d))), 0
-        return [none if one is None else one for one in found]
+        summed = [none if one is None else one for one in found]
+        if _hold_all(atoms, self.shape[0]):
+            self.known_sums.add(Y, weights, summed)
+        return summed
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
         low, high = np.empty((2, len(atoms), len(columns)), dtype=self.dtype)
@@ -105,6 +121,16 @@ def _sums_about(
     if isinstance(X, MixedRows):
         return sum_mixed_atoms(X.mixed, Y, atoms, weights, in_pieces=in_pieces, origin=origin)
     return sum_atoms(X, Y, atoms, weights, in_pieces=in_pieces, origin=origin)
+
+
+def _hold_all(atoms: Sequence[Rows], n: int) -> bool:
+    """Whether sets of rows hold each row once."""
+    if sum(map(n_rows, atoms)) != n:
+        return False
+    held = np.zeros(n, dtype=bool)
+    for rows in atoms:
+        held[rows] = True
+    return bool(held.all())
 
 
 def _merged(before: tuple[Moments, int] | None, part: tuple[Moments, int]) -> tuple[Moments, int]:
