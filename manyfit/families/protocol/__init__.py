@@ -26,6 +26,7 @@ from manyfit.families.protocol._registry import (
     register_on_demand,
     unregister_family,
 )
+from manyfit.families.protocol._subsets import SolvesSubsets
 
 __all__ = [
     "AffineStep",
@@ -44,6 +45,7 @@ __all__ = [
     "Responses",
     "Role",
     "Shape",
+    "SolvesSubsets",
     "affine_step_of",
     "column_step_of",
     "family_of",

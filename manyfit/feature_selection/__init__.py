@@ -1,0 +1,5 @@
+"""Selection of features whose many fits share one pass over the rows."""
+
+from manyfit.feature_selection._sequential import SequentialFeatureSelector
+
+__all__ = ["SequentialFeatureSelector"]
