@@ -14,13 +14,11 @@ from sklearn.model_selection import cross_val_score
 
 from manyfit.folds import Unsupported
 from manyfit.model_selection import Report
-from manyfit.model_selection.moment_scores import ColumnScores, draw_fixed_splits
+from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
 
 Array = NDArray[Any]
 
 TIED = "rounding could decide which score is best, or moments do not give it"
-# Scores that differ by less may come in another order in scikit-learn, by rounding.
-NEAR = 1e-8
 
 
 class SequentialFeatureSelector(feature_selection.SequentialFeatureSelector):  # type: ignore[misc]

@@ -24,6 +24,7 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
+from manyfit.model_selection.validation._permutations import permute_on_moments
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
 """Estimator, X, y and the other arguments of one of scikit-learn's fits."""
@@ -192,6 +193,10 @@ classifiers on that of y. Drop-in estimators are fitted on device rows, one fit 
 `n_jobs` is; only y, weights and predictions are copied to the host. For others X is copied to the host, with
 a `manyfit.exceptions.HostFallbackWarning`."""
 
+_PERMUTATIONS = """For regressors that read second moments only, as `Ridge` and `LinearRegression` alone or behind
+a scaler or PCA, one pass over the rows scores many permutations. Scores are scikit-learn's up to rounding;
+its own fits score the permutations that come within 1e-8 of the score of y, so the p-value is its own."""
+
 
 def _documented(function: Callable[..., Any], note: str, in_chunks: bool = True) -> Callable[..., Any]:
     return _with_note(_with_computed_inputs(function, in_chunks), note)
@@ -212,4 +217,7 @@ learning_curve = _documented(
     _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)),
     _SCORES,
     in_chunks=False,
+)
+permutation_test_score = _with_note(
+    permute_on_moments(model_selection.permutation_test_score, _HERE), _PERMUTATIONS
 )
