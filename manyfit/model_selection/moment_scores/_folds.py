@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 # A plan for so many settings knows whether moments pay; more would take longer to plan.
 PLANNED = 32
-# Scores that differ by less, relative to those above 1, may come in another order in scikit-learn, by rounding.
+# Scores that differ by less, relative to those above 1, may come in another order by rounding.
 NEAR = 1e-8
 # Moments of so many training sets are kept.
 MOST_SPLITS = 200

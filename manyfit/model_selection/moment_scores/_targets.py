@@ -25,7 +25,7 @@ MIN_VARIATION = 1e-20
 
 
 class TargetScores(MomentFolds):
-    """One regressor whose scores for many targets follow from the moments of X, and its products with them."""
+    """One regressor whose scores for many targets follow from moments of X, and products with them."""
 
     def __init__(self, estimator: Any, X: Any, y: Any, splits: Splits, scorer: Any, n_fits: int) -> None:
         super().__init__(estimator, X, y, splits, scorer, n_fits)
@@ -38,7 +38,7 @@ class TargetScores(MomentFolds):
             raise Unsupported("a step may read the target")
 
     def scores(self, Y: Array) -> Array:
-        """Test scores for q targets, (n, q), on each split, (q, n_splits); NaN where scikit-learn has to fit."""
+        """Test scores for q targets, (n, q), on each split, (q, n_splits); NaN: scikit-learn has to fit."""
         out = np.empty((Y.shape[1], self.n_splits))
         for group in self.splits.atom_groups:
             parts = sum_targets(self.data.X, Y, group.rows, self.views[group.splits.start].origin)

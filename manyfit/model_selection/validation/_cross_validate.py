@@ -193,9 +193,9 @@ classifiers on that of y. Drop-in estimators are fitted on device rows, one fit 
 `n_jobs` is; only y, weights and predictions are copied to the host. For others X is copied to the host, with
 a `manyfit.exceptions.HostFallbackWarning`."""
 
-_PERMUTATIONS = """For regressors that read second moments only, as `Ridge` and `LinearRegression` alone or behind
-a scaler or PCA, one pass over the rows scores many permutations. Scores are scikit-learn's up to rounding;
-its own fits score the permutations that come within 1e-8 of the score of y, so the p-value is its own."""
+_PERMUTATIONS = """For `Ridge` and `LinearRegression`, alone or behind a scaler or PCA, one pass over the rows
+scores many permutations. Scores are scikit-learn's up to rounding; its own fits score the permutations that
+come within 1e-8 of the score of y, so the p-value is its own."""
 
 
 def _documented(function: Callable[..., Any], note: str, in_chunks: bool = True) -> Callable[..., Any]:
