@@ -12,6 +12,7 @@ from sklearn import feature_selection
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 
+from manyfit.feature_selection._report import count_fits
 from manyfit.folds import Unsupported
 from manyfit.model_selection import Report
 from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
@@ -152,13 +153,6 @@ def _count_splits(cv: Any, X: Any, y: Any) -> int:
         return int(cv.get_n_splits(X, y))
     except (TypeError, ValueError):
         return 0
-
-
-def count_fits(report: Report, asked: int, alone: int, why: str) -> None:
-    """Add fits to a report: so many asked for, and so many of them left to scikit-learn for a reason."""
-    report.add({"fits_requested": asked, "fits_done": alone, "fits_shared": asked - alone})
-    if alone:
-        report.left_to_sklearn[why] = report.left_to_sklearn.get(why, 0) + alone
 
 
 def settle_best(scores: Array, fit: Callable[[int], float], always: bool = False) -> int:

@@ -21,6 +21,7 @@ from manyfit.families.protocol import (
     MomentSums,
     Shape,
     SolvesSubsets,
+    SubsetAnswers,
     register_family,
     require_number,
 )
@@ -67,7 +68,7 @@ class _LeastSquares(Family, LeavesOut, SolvesSubsets):
 
     def fit_subsets(
         self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
-    ) -> LinearAnswers:
+    ) -> SubsetAnswers:
         """See `SolvesSubsets`."""
         if view.is_sparse or getattr(estimator, "solver", "auto") == "sparse_cg":
             raise Unsupported("conjugate gradients are not solved in batches")

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 
 from manyfit.families.least_squares._ridge import RidgeFamily
-from manyfit.families.protocol import Answers, LinearAnswers, Predictions, Role, register_family
+from manyfit.families.protocol import (
+    Answers,
+    LinearAnswers,
+    Predictions,
+    Role,
+    SubsetAnswers,
+    register_family,
+)
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
 
 Array = NDArray[Any]
@@ -45,7 +52,7 @@ class RidgeClassifierFamily(RidgeFamily):
 
     def fit_subsets(
         self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
-    ) -> LinearAnswers:
+    ) -> SubsetAnswers:
         raise Unsupported("labels are of one fit at a time")
 
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:

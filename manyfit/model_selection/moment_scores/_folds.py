@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import num_samples
 from manyfit.estimators import LinearAnswers
-from manyfit.families import SolvesSubsets, WrappedFamily, affine_step_of, apply_step
+from manyfit.families import SolvesSubsets, SubsetAnswers, WrappedFamily, affine_step_of, apply_step
 from manyfit.folds import FoldedMatrix, Splits, TransformedMoments, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.randomness import find_random_parameter
@@ -114,10 +114,16 @@ class MomentFolds:
 
     def fit_subsets(self, i: int, subsets: Array) -> LinearAnswers:
         """The fits of the last step on many sets of columns, (m, k), of split `i`, as one batch."""
+        if not self.scales_only:
+            raise Unsupported("a step depends on which columns there are")
+        return self.fit_view(self.seen[i], subsets)
+
+    def fit_view(self, seen: TransformedMoments, subsets: Array) -> SubsetAnswers:
+        """The same, for a view behind the steps."""
         family, group = self.group.family, self.group
-        if not self.scales_only or isinstance(family, WrappedFamily) or not isinstance(family, SolvesSubsets):
+        if isinstance(family, WrappedFamily) or not isinstance(family, SolvesSubsets):
             raise Unsupported("sets of columns are fitted one by one")
-        return family.fit_subsets(group.prototype, group.settings[0], self.seen[i], subsets)
+        return family.fit_subsets(group.prototype, group.settings[0], seen, subsets)
 
     def score(self, i: int, answers: LinearAnswers) -> Array:
         """Scores of the answers on split `i`, NaN for those that scikit-learn has to give."""
