@@ -73,9 +73,8 @@ def _selector(name: str, least: float, quick_options: Any, options: Any) -> Call
             gap = max(gap, _gap(ours.cv_results_, theirs.cv_results_))
         report = ours.report_
         found = {"fits": report.fits_requested, "shared": report.fits_shared, "passes": report.passes}
-        note = (
-            f"{report.fits_requested:,} fits asked for, {report.fits_shared:,} shared, {report.passes:g} passes."
-        )
+        asked, shared = report.fits_requested, report.fits_shared
+        note = f"{asked:,} fits asked for, {shared:,} shared, {report.passes:g} passes."
         return _findings(min(s for s, _ in runs), used, "scikit-learn", gap, least, found, note)
 
     return measure
