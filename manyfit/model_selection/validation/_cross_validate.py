@@ -24,6 +24,7 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
+from manyfit.model_selection.validation._nested_search import answer_nested_search
 from manyfit.model_selection.validation._permutations import permute_on_moments
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
@@ -66,6 +67,12 @@ class EngineParallel:
 
     def _run(self, job: Job) -> list[Result]:
         """Run a job; results in the order of its fits."""
+        nested = answer_nested_search(job)
+        if nested is not None:
+            results, plan, report = nested
+            self._begin(job.estimator, plan)
+            self._end(job.estimator, report)
+            return results
         job = place_data(job)
         prepared = prepare(job)
         self._begin(job.estimator, prepared.plan)
