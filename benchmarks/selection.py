@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,36 @@ def _permutations(quick: bool, tell: Tell) -> Findings:
     return _findings(min(s for s, _ in runs), scaled, title, gap, 100.0, {}, note)
 
 
+def _nested(quick: bool, tell: Tell) -> Findings:
+    import manyfit
+    from manyfit.model_selection import GridSearchCV, cross_val_score
+
+    X, y = _data(*((300, 8) if quick else (20_000, 60)))
+    grid = {"alpha": np.logspace(-2, 4, 4 if quick else 20)}
+    tell("scikit-learn")
+    search = model_selection.GridSearchCV(Ridge(), grid)
+    used, theirs = _timed(lambda: model_selection.cross_val_score(search, X, y))
+    runs = []
+    for one in range(ROUNDS):
+        tell(f"round {one + 1}")
+        runs.append(_timed(lambda: cross_val_score(GridSearchCV(Ridge(), grid), X, y)))
+    with manyfit.installed():
+        model_selection.cross_val_score(search, X, y)
+        report = manyfit.last_report()
+    asked, shared, passes = report.fits_requested, report.fits_shared, report.passes
+    note = f"{asked:,} scores, {shared:,} shared, {passes:g} passes."
+    gap = float(np.abs(runs[0][1] - theirs).max())
+    found = _findings(min(s for s, _ in runs), used, "scikit-learn", gap, 20.0, {"passes": passes}, note)
+    return replace(found, verdicts=[at_most("at most 2 passes", passes, 2.0, "passes"), *found.verdicts])
+
+
+register(
+    Study(
+        "nested-ridge",
+        "cross_val_score of GridSearchCV, Ridge, 20 alphas, five inner and outer folds of 20,000 x 60",
+        _nested,
+    )
+)
 register(
     Study(
         "sfs-moments",

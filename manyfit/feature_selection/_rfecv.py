@@ -80,7 +80,7 @@ class RFECV(feature_selection.RFECV):  # type: ignore[misc]
     >>> X, y = load_diabetes(return_X_y=True)
     >>> selector = RFECV(Ridge(alpha=0.1)).fit(X, y)
     >>> selector.ranking_
-    array([2, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+    array([6, 1, 1, 1, 2, 5, 1, 3, 1, 4])
     """
 
     report_: Report

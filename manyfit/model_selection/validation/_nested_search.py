@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -72,7 +73,11 @@ def _answer(job: Job, search: Any) -> tuple[list[Result], Plan, Report]:
     prepared = prepare(all_fits)
     if any(group.strategy != MOMENTS for group in prepared.plan.groups):
         raise Unsupported("not all settings are shared through moments")
-    found, report = run(all_fits, prepared)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found, report = run(all_fits, prepared)
+    if caught:
+        raise Unsupported("fits or scores warn, of which the searches give each once")
     if any(one["fit_error"] is not None for one in found):
         raise Unsupported("a fit failed")
     shape = (len(settings), splits.n_splits)
