@@ -73,6 +73,13 @@ def test_permutations_that_score_as_y_does_are_counted_as_by_scikit_learn(blocks
     assert blocks == [31]
 
 
+def test_a_rank_that_rounding_decides_is_left_to_scikit_learn(blocks):
+    X, y = _data()
+    X[:, 1] = X[:, 0]
+    _both(LinearRegression(), X, y, n_permutations=3)
+    assert blocks == [4]
+
+
 @pytest.mark.parametrize(
     ("estimator", "params"),
     [
