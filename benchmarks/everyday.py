@@ -17,6 +17,8 @@ from benchmarks.everyday_cases._all import CASES
 SLOW = 0.95
 # Rounds of a row: they suffice if the two best runs of either library are so near each other.
 _ROUNDS, _MOST_ROUNDS, _NEAR = 2, 4, 1.05
+# A search that looks slow is run more often: the least of a few rounds varies by as much on two cores.
+_ROUNDS_IN_DOUBT = 12
 _LIBRARIES = ("sklearn", "manyfit")
 _CLOCKS: tuple[Literal["cpu", "wall"], ...] = ("cpu", "wall")
 _JOBS: Sequence[int | None] = (None, -1)
@@ -58,13 +60,23 @@ def _alternate(sides: dict[str, Side], name: str, quick: bool) -> Runs:
     """Run a case in both libraries in turn, until the times are settled."""
     jobs = _JOBS[:1] if quick else _JOBS
     runs: Runs = {(library, n_jobs): [] for n_jobs in jobs for library in _LIBRARIES}
-    for number in range(1 if quick else _MOST_ROUNDS):
+    for number in range(1 if quick else _ROUNDS_IN_DOUBT):
         for (library, n_jobs), found in runs.items():
             if number == 0 or not _was_slower(runs, library, n_jobs):
                 found.append(sides[library].run(Request(name, quick, n_jobs)))
-        if number + 1 >= _ROUNDS and all(_is_settled(runs, library) for library in _LIBRARIES):
+        if number + 1 >= _ROUNDS and _is_enough(runs, number + 1):
             break
     return runs
+
+
+def _is_enough(runs: Runs, n_rounds: int) -> bool:
+    settled = n_rounds >= _MOST_ROUNDS or all(_is_settled(runs, library) for library in _LIBRARIES)
+    return settled and not _looks_slow(runs)
+
+
+def _looks_slow(runs: Runs) -> bool:
+    theirs, ours = ({clock: _least(runs, library, clock) for clock in _CLOCKS} for library in _LIBRARIES)
+    return any(theirs[clock] < SLOW * ours[clock] for clock in _CLOCKS)
 
 
 def _was_slower(runs: Runs, library: str, n_jobs: int | None) -> bool:

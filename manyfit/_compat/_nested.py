@@ -3,12 +3,14 @@
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.feature_selection import RFE, SequentialFeatureSelector
+from sklearn.feature_selection import RFE, SequentialFeatureSelector, _rfe
 from sklearn.feature_selection._base import _get_feature_importances
 from sklearn.impute import KNNImputer, _knn
 from sklearn.metrics import pairwise_distances_chunked
@@ -22,6 +24,7 @@ __all__ = [
     "RFEPath",
     "SequentialPath",
     "cut_tree",
+    "eliminations_by",
     "impute",
     "learned_attributes",
     "wrap_output",
@@ -48,6 +51,22 @@ def learned_attributes(fitted: Any) -> dict[str, Any]:
 def wrap_output(output: Any, X: Any, transformer: Any) -> Any:
     """The output of a transformer for `X` in the container that ``set_output`` names."""
     return _wrap_data_with_container("transform", output, X, transformer)
+
+
+@contextmanager
+def eliminations_by(of_split: Callable[..., Any], of_all: Callable[..., Any]) -> Iterator[None]:
+    """Let RFECV, in this thread, call functions of ours in place of two of its own.
+
+    ``of_split(original, ...)`` stands for the elimination and its scores on one split, all in this process;
+    ``of_all(**params)`` for the RFE that RFECV fits to all rows.
+    """
+    original = _rfe._rfe_single_fit
+    with (
+        replaced(_rfe, "_rfe_single_fit", partial(of_split, original)),
+        replaced(_rfe, "RFE", of_all),
+        replaced(_rfe, "effective_n_jobs", lambda n_jobs: 1),
+    ):
+        yield
 
 
 class RFEPath(RFE):  # type: ignore[misc]

@@ -36,6 +36,7 @@ from manyfit.folds.encodings._text import (
 from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
+from manyfit.folds.moments._targets import TargetMoments, sum_targets
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
@@ -127,6 +128,7 @@ __all__ = [
     "Spectrum",
     "Splits",
     "Table",
+    "TargetMoments",
     "TermCounts",
     "TermSelection",
     "Texts",
@@ -170,6 +172,7 @@ __all__ = [
     "selection_key",
     "single_blas_thread",
     "splitter_arguments",
+    "sum_targets",
     "take_last",
     "take_rows",
     "tokens_key",

@@ -27,7 +27,13 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
 )
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetEncoder
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
@@ -135,7 +141,7 @@ _RULES: dict[type, Callable[[Any, Sizes], bool | None]] = {
     QuantileTransformer: _subsampling,
     # A number as cv shuffles; a splitter is checked by itself.
     TargetEncoder: lambda t, sizes: t.shuffle is False or not isinstance(t.cv, numbers.Integral),
-    **dict.fromkeys((KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold), _no_shuffle),
+    **dict.fromkeys((KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold, TimeSeriesSplit), _no_shuffle),
     **dict.fromkeys((Lasso, LassoCV, ElasticNet, ElasticNetCV), _cyclic),
     **dict.fromkeys((MultiTaskLasso, MultiTaskLassoCV, MultiTaskElasticNet, MultiTaskElasticNetCV), _cyclic),
     **dict.fromkeys((LogisticRegression, LogisticRegressionCV), _smooth),

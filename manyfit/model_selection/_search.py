@@ -113,7 +113,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     race : {"wilcoxon", "t-test"}, float or None, default=None
         Settings that are clearly worse than the best one on the first splits are not fitted on the others: by
         Wilcoxon's signed-rank test (p < 0.1), by a paired t-test (p < 0.1), or if their mean score is more
-        than this number below. Only settings that are fitted one by one race. See Notes.
+        than this number below. Only settings that need a fit each race. See Notes.
     fit_timeout : float or None, default=None
         Seconds after which a fit that is made one by one is ended, with its scores. It counts as a failed fit
         (`error_score`). See Notes.
@@ -201,18 +201,15 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     the best. With a `checkpoint`, the next `fit` goes on with the rest, for another budget or without one.
     The refit and `verify` come after the budget.
 
-    With `race` the settings that are fitted one by one are fitted on some splits at first: 4 for "wilcoxon",
-    3 for "t-test", 2 for a margin. After each further split, those that are clearly worse than the best
-    setting on the same splits are out. Scores of splits overlap in their training rows, so that the tests
-    are guides and no proofs: `best_params_` may be another setting than without a race. It always has all
-    its scores. A setting that is out has NaN for the splits that were not fitted and ranks last;
-    ``report_.dropped`` names it. A setting whose fit fails is out, too. Settings that one fit serves, or that
-    sums over the rows answer, do not race.
+    With `race` settings that need a fit each are fitted on some splits first: 4 for "wilcoxon", 3 for
+    "t-test", 2 for a margin. After each further split, those that are clearly worse than the best one on the
+    same splits, or whose fit fails, are out. Splits overlap in their training rows: the tests are guides, and
+    `best_params_` may be another setting than without a race; it has all its scores. A setting that is out
+    has NaN for the other splits and ranks last; ``report_.dropped`` names it.
 
     With `fit_timeout` each process or thread that makes fits has another process make them, and ends it if a
-    fit takes too long; on a cluster, too. That process gets a copy of X and y; the time to start it does not
-    count. Steps of pipelines are not shared, since the rows that they make would have to be sent. A fit that
-    ends its process, as by a fault in compiled code, fails as well. Shared fits have no limit.
+    fit takes too long; on a cluster, too. It gets a copy of X and y; the time to start it does not count.
+    Steps of pipelines are not shared. A fit that ends its process fails as well. Shared fits have no limit.
 
     With `return_predictions` shared fits give the predictions that their scores have read. The others are
     made once more after the search, for the best setting: by scikit-learn's fits, one for each split, or by

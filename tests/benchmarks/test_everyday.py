@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -65,6 +66,23 @@ def test_a_slow_search_is_named():
 def test_rounds_end_where_the_best_two_agree():
     assert everyday._is_settled(_runs([2.0, 1.0, 1.01], [1.0]), "sklearn")
     assert not everyday._is_settled(_runs([2.0, 1.0], [1.0]), "sklearn")
+
+
+def test_a_search_that_looks_slow_is_run_more_often():
+    class Recorded:
+        def __init__(self, seconds):
+            self.seconds = seconds
+
+        def run(self, request):
+            return Measured(next(self.seconds), 1.0)
+
+    def rounds(ours):
+        sides = {"sklearn": Recorded(itertools.repeat(1.0)), "manyfit": Recorded(iter(ours))}
+        return len(everyday._alternate(sides, "ridge", False)["manyfit", None])
+
+    assert rounds([1.0] * 40) == 2
+    assert rounds([1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.0] + [1.2] * 40) == 5
+    assert rounds([1.2] * 40) == everyday._ROUNDS_IN_DOUBT
 
 
 def test_a_failure_is_raised_with_the_name_of_the_search():

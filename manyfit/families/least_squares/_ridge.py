@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from manyfit.families.least_squares._conjugate_gradients import solve_by_cg
 from manyfit.families.least_squares._cost import FIT_OVERHEAD, SPECTRUM_OPERATIONS, moment_cost
 from manyfit.families.least_squares._left_out import MIN_LEFT, WholeFit, leave_out, operations
+from manyfit.families.least_squares._subsets import solve_subsets
 from manyfit.families.protocol import (
     Answers,
     Cost,
@@ -19,6 +20,8 @@ from manyfit.families.protocol import (
     LinearAnswers,
     MomentSums,
     Shape,
+    SolvesSubsets,
+    SubsetAnswers,
     register_family,
     require_number,
 )
@@ -36,7 +39,7 @@ CUT_MARGIN = 4.0
 MIN_DAMPED = 1e-17
 
 
-class _LeastSquares(Family, LeavesOut):
+class _LeastSquares(Family, LeavesOut, SolvesSubsets):
     """Residuals of left-out rows follow from the fit of all rows, for any direct solver."""
 
     def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
@@ -62,6 +65,15 @@ class _LeastSquares(Family, LeavesOut):
         if not (smallest > floor).all():
             raise Unsupported(POOR)
         return leave_out(data, whole, alphas, squares)
+
+    def fit_subsets(
+        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+    ) -> SubsetAnswers:
+        """See `SolvesSubsets`."""
+        if view.is_sparse or getattr(estimator, "solver", "auto") == "sparse_cg":
+            raise Unsupported("conjugate gradients are not solved in batches")
+        alpha, least = float(setting.get("alpha", 0.0)), self._least_ratio(estimator, view)
+        return solve_subsets(view, alpha, estimator.fit_intercept, subsets, (least, MIN_DAMPED))
 
     def _least_ratio(self, estimator: Any, view: TransformedMoments) -> float:
         """The ratio of eigenvalues under which a training set is left to scikit-learn."""

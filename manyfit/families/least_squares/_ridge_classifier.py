@@ -9,8 +9,15 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 
 from manyfit.families.least_squares._ridge import RidgeFamily
-from manyfit.families.protocol import Answers, LinearAnswers, Predictions, Role, register_family
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.families.protocol import (
+    Answers,
+    LinearAnswers,
+    Predictions,
+    Role,
+    SubsetAnswers,
+    register_family,
+)
+from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
 
 Array = NDArray[Any]
 
@@ -42,6 +49,11 @@ class RidgeClassifierFamily(RidgeFamily):
             if folded.view(i).eps > np.finfo(np.float64).eps:
                 raise Unsupported("labels follow the rounding of float32 where decision values nearly tie")
             yield LabelAnswers(out.linear, out.refused, out.roundings, classes=folded.classes)
+
+    def fit_subsets(
+        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+    ) -> SubsetAnswers:
+        raise Unsupported("labels are of one fit at a time")
 
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
         assert classes is not None

@@ -26,6 +26,7 @@ from manyfit.families.protocol._registry import (
     register_on_demand,
     unregister_family,
 )
+from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
 
 __all__ = [
     "AffineStep",
@@ -45,6 +46,8 @@ __all__ = [
     "Responses",
     "Role",
     "Shape",
+    "SolvesSubsets",
+    "SubsetAnswers",
     "affine_step_of",
     "column_step_of",
     "family_of",

@@ -72,6 +72,9 @@ class MomentSource(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
+    def take(self, rows: Any) -> Array:
+        """Some rows."""
+
     def moments(self, Y: Any, atoms: Sequence[Rows], weights: Any = None) -> SummedMoments:
         """Moments of ``[X, Y]`` over each atom."""
 

@@ -319,6 +319,15 @@ class TransformedMoments:
         plain, weighted = self._both(lambda m: m.of_target(k))
         return replace(self, plain=plain, weighted=weighted, single_target=True)
 
+    def for_targets(self, y_mean: Array, xy: Array, yy: Array) -> "TransformedMoments":
+        """The same features with q other targets; `xy`, (p_X, q), is their scatter with the columns of X.
+
+        Weights have to be none, and the steps to read no target.
+        """
+        assert self.weighted is self.plain
+        plain = self.plain._same_features(y_mean, self.from_X(xy), yy)
+        return replace(self, plain=plain, weighted=plain, single_target=y_mean.size == 1)
+
     def mapped(self, matrix: Any, constant: Array) -> "TransformedMoments":
         """Features ``x @ matrix + constant`` of the columns of X, with a sparse matrix of shape (p_X, p)."""
         assert self.linear is None

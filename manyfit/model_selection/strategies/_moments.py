@@ -69,7 +69,7 @@ class _StepTree:
 
 
 @dataclass(frozen=True)
-class _ViewedFold:
+class ViewedFold:
     """Folded data of a single fold whose moments went through some steps."""
 
     data: FoldedMatrix
@@ -283,7 +283,7 @@ class _PendingFold:
             try:
                 seen = moments_behind(view)
                 require_dense(group.family, seen.is_sparse)
-                folded = _ViewedFold(self.data, self.i, seen)
+                folded = ViewedFold(self.data, self.i, seen)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
                 if isinstance(answers, LinearAnswers):
                     require_valid_answers(

@@ -153,12 +153,16 @@ class _SubsetScores:
     def _has_rounded_ends(self) -> bool:
         """Whether the last bit of a prediction may decide between the scores 1 and 0 of a constant target."""
         by_moments, by_variance = self._answers.reads_moments, self._scoring.explains_variance
-        if not (by_moments or by_variance) or not (self._y == self._y[:1]).all(axis=0).any():
+        if not (by_moments or by_variance):
+            return False
+        weight = self._fold.score_weight(self.role)
+        y = self._y if weight is None else self._y[weight != 0.0]
+        if not (y == y[:1]).all(axis=0).any():
             return False
         if len(self._y) > 1:  # R2 is 1 if all residuals are 0, explained variance if they are their mean
             return True
         # One residual is its mean without weights; with one, their product is divided by it.
-        return by_variance and self._fold.score_weight(self.role) is not None
+        return by_variance and weight is not None
 
     def _from_moments(self) -> None:
         answers, scoring = self._answers, self._scoring

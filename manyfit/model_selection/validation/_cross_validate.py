@@ -32,11 +32,13 @@ from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
+from manyfit.model_selection.validation._nested_search import answer_nested_search
 from manyfit.model_selection.validation._own_keywords import (
     OwnKeywords,
     own_keywords,
     with_own_keywords,
 )
+from manyfit.model_selection.validation._permutations import permute_on_moments
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
 """Estimator, X, y and the other arguments of one of scikit-learn's fits."""
@@ -80,10 +82,17 @@ class EngineParallel:
 
     def _run(self, job: Job) -> list[Result]:
         """Run a job; results in the order of its fits."""
+        recording = self._own.recording
+        nested = answer_nested_search(job) if recording is None else None
+        if nested is not None:
+            results, plan, report = nested
+            self._begin(job.estimator, plan)
+            self._end(job.estimator, report)
+            return results
         job = place_data(job)
         prepared = prepare(job)
         self._begin(job.estimator, prepared.plan)
-        sink, recording = ResultSink(job), self._own.recording
+        sink = ResultSink(job)
         results, report = run(job, prepared, sink)
         self._end(job.estimator, report)
         if recording is not None:
@@ -212,6 +221,10 @@ classifiers on that of y. Drop-in estimators are fitted on device rows, one fit 
 `n_jobs` is; only y, weights and predictions are copied to the host. For others X is copied to the host, with
 a `manyfit.exceptions.HostFallbackWarning`."""
 
+_PERMUTATIONS = """For `Ridge` and `LinearRegression`, alone or behind a scaler or PCA, one pass over the rows
+scores many permutations. Scores are scikit-learn's up to rounding; its own fits score the permutations that
+come within 1e-8 of the score of y, so the p-value is its own."""
+
 
 def _documented(function: Callable[..., Any], note: str, in_chunks: bool = True) -> Callable[..., Any]:
     return _with_note(_with_computed_inputs(function, in_chunks), note)
@@ -239,4 +252,7 @@ learning_curve = with_own_keywords(
         _SCORES,
         in_chunks=False,
     )
+)
+permutation_test_score = _with_note(
+    permute_on_moments(model_selection.permutation_test_score, _HERE), _PERMUTATIONS
 )

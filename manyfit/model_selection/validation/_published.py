@@ -15,6 +15,7 @@ _FUNCTIONS = (
     "cross_val_score",
     "cross_validate",
     "learning_curve",
+    "permutation_test_score",
     "validation_curve",
 )
 _OURS = {

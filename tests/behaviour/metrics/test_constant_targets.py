@@ -37,3 +37,19 @@ def test_explained_variance_of_one_row(model, weights):
         ours, theirs = (search.cv_results_[key] for search in searches)
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
     assert searches[0].report_.fits_shared == (40 if weights else 80)
+
+
+@pytest.mark.parametrize("seed", [15, 18, 32])
+def test_one_row_with_a_weight(seed):
+    """All other rows count for nothing: R2 is 1 if the residual of this one is 0, else it is 0."""
+    rng = np.random.default_rng(seed)
+    X, y, weights = rng.normal(size=(12, 1)), rng.normal(size=12), np.zeros(12)
+    weights[[1, 2, 8]] = 1.0
+    ours, theirs = (
+        kind(Ridge(), {"alpha": [1e-3]}, cv=2, return_train_score=True, refit=False).fit(
+            X, y, sample_weight=weights
+        )
+        for kind in (GridSearchCV, TheirSearch)
+    )
+    for key in ("split0_test_score", "split0_train_score", "split1_test_score", "split1_train_score"):
+        np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9, err_msg=key)

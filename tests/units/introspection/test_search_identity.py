@@ -35,7 +35,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import make_scorer, silhouette_score
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
@@ -324,6 +324,7 @@ DRAWN = [
     (FunctionTransformer(kw_args={"random_state": None}), "kw_args__random_state"),
     (FrozenEstimator(RandomForestClassifier()), None),
     (KFold(), None),
+    (TimeSeriesSplit(), None),
     (KFold(shuffle=True), "random_state"),
     (ShuffleSplit(), "random_state"),
     ([SVC(), SVC(probability=True)], "random_state"),

@@ -1,0 +1,55 @@
+"""Families that answer one setting for many sets of columns at once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.families.protocol._answers import LinearAnswers
+from manyfit.folds import Moments, TransformedMoments
+from manyfit.metrics import Residuals, lost_predictions
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SubsetAnswers(LinearAnswers):
+    """Answers for m sets of columns, with bounds of what rounding did to them.
+
+    A coefficient of set j may be off by ``noise[j]``, (m, q), in units of ``unit[:, j]``, (p, m), about the
+    point `centre`, (p,), in the columns of X.
+    """
+
+    noise: Array = field(kw_only=True)
+    unit: Array = field(kw_only=True)
+    centre: Array = field(kw_only=True)
+
+    @property
+    def checks_rounding(self) -> bool:  # type: ignore[override]
+        """See `Answers`."""
+        return True
+
+    def lost_digits(self, residuals: Residuals, moments: Moments) -> Array:
+        """See `Answers`."""
+        p, q = self.centre.size, residuals.y.size
+        variances = np.maximum(np.diagonal(moments.scatter)[:p], 0.0) / moments.weight
+        spread = np.sqrt((variances + (moments.mean[:p] - self.centre) ** 2) @ self.unit**2)
+        size = np.sqrt(residuals.about_zero / residuals.weight)
+        y_size = np.sqrt(residuals.y / residuals.weight) + np.abs(moments.mean[-q:])
+        return lost_predictions(spread[:, None] * self.noise, size, y_size)
+
+
+class SolvesSubsets(ABC):
+    """A family of regressors whose fits on many sets of columns are one batch of small systems."""
+
+    @abstractmethod
+    def fit_subsets(
+        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+    ) -> SubsetAnswers:
+        """The answers for m sets of k features of a fold, (m, k); raises `Unsupported` if it cannot.
+
+        A set takes the place of a setting in the answers; those that rounding may change are refused.
+        """
