@@ -209,7 +209,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     With `fit_timeout` each process or thread that makes fits has another process make them, and ends it if a
     fit takes too long; on a cluster, too. It gets a copy of X and y; the time to start it does not count.
-    Steps of pipelines are not shared. A fit that ends its process fails as well. Shared fits have no limit.
+    Steps are not shared. A fit that ends its process fails as well. Shared fits have no limit.
 
     With `return_predictions` shared fits give the predictions that their scores have read. The others are
     made once more after the search, for the best setting: by scikit-learn's fits, one for each split, or by

@@ -42,7 +42,6 @@ from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.running._race import Race, rule_of
-from manyfit.model_selection.search._chunks import refuse_refit_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
@@ -56,6 +55,7 @@ from manyfit.model_selection.search._setup import (
     draw_splits,
     fingerprint,
     refuse_fits_by_sklearn,
+    refuse_refit_in_chunks,
     search_key,
     weights_of,
 )

@@ -1,13 +1,14 @@
 """The checked arguments of a search, and the splits and settings that a plan has drawn."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manyfit._compat import (
-    num_samples,
-)
+from sklearn.base import clone
+
+from manyfit._compat import num_samples
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
+from manyfit.estimators.chunks.methods import METHODS, why_not_in_chunks
 from manyfit.folds import ChunkRows, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, read_for_shared_fits
@@ -109,3 +110,19 @@ def weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
     """The sample weights among the parameters of `fit`, as callbacks take them."""
     weights = params.get("sample_weight")
     return None if weights is None else {"sample_weight": weights}
+
+
+def refuse_refit_in_chunks(X: ChunkRows, estimator: Any, candidates: Iterable[Mapping[str, Any]]) -> None:
+    """Raise TypeError if the estimator of some setting could not be fitted to X in chunks."""
+    for params in candidates:
+        try:
+            chosen = clone(estimator).set_params(**clone(dict(params), safe=False))
+        except Exception:  # an unknown parameter; its fit raises it again in scikit-learn's own words
+            continue
+        reason = why_not_in_chunks(chosen)
+        if reason is not None:
+            raise TypeError(
+                f"X, a {X.kind} of {X.nbytes:,} bytes, is larger than memory_limit and is read in chunks, "
+                f"which the refit cannot read: {reason}. Set refit=False, or use estimators of "
+                f"manyfit.estimators that read chunks: {', '.join(METHODS)}, alone or in a Pipeline."
+            )
