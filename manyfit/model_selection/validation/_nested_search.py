@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 
 from manyfit._compat import (
     PassthroughScorer,
+    has_callbacks,
     is_multimetric,
     num_samples,
     routing_enabled,
@@ -33,10 +35,10 @@ from manyfit.model_selection.strategies._moments import MOMENTS
 
 Array = NDArray[Any]
 
-# Parameters of a search that have to be as they are by default: others change what its fit does.
-_DEFAULTS = {
-    "refit": True, "verbose": 0, "verify": 0, "checkpoint": None, "client": None, "early_stopping": None,
-    "engine": None, "time_budget": None,
+# Parameters of a search that may have any value; others change what its fit does.
+_FREE = {
+    "estimator", "param_grid", "scoring", "n_jobs", "cv", "pre_dispatch", "error_score", "return_train_score",
+    "sharing", "memory_limit",
 }  # fmt: skip
 # Settings that score the same in the inner splits, but for rounding, may differ by so much in the outer one.
 SAME = 1e-9
@@ -103,9 +105,11 @@ def _require_plain(job: Job, search: Any) -> Any:
         "manyfit.model_selection._search",
     ):
         raise Unsupported("the estimator is no grid search")
-    for name, value in _DEFAULTS.items():
-        if getattr(search, name, value) is not value and getattr(search, name) != value:
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if name not in _FREE and getattr(search, name) is not parameter.default:
             raise Unsupported(f"{name} is not as by default")
+    if has_callbacks(search) or has_callbacks(search.estimator):
+        raise Unsupported("callbacks follow every single fit")
     if getattr(search, "sharing", "auto") == "none" or routing_enabled() or not len(job.candidates) == 1:
         raise Unsupported("nothing is shared, or fits have parameters")
     if job.candidates[0] or options.fit_params or options.score_params or options.verbose:
