@@ -198,8 +198,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     (`RandomizedSearchCV`: in the order of its draws), some at a time. Groups of settings that share their
     fits come first, one after the other, and are finished. ``cv_results_`` has a row for every setting of
     the grid; ``report_.stopped`` says how many have all their scores, and a setting without a score is never
-    the best. With a `checkpoint`, the next `fit` goes on with the rest, for another budget or without one.
-    The refit and `verify` come after the budget.
+    the best. With a `checkpoint`, the next `fit` goes on with the rest. The refit and `verify` come after it.
 
     With `race` settings that need a fit each are fitted on some splits first: 4 for "wilcoxon", 3 for
     "t-test", 2 for a margin. After each further split, those that are clearly worse than the best one on the
@@ -208,13 +207,12 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     has NaN for the other splits and ranks last; ``report_.dropped`` names it.
 
     With `fit_timeout` each process or thread that makes fits has another process make them, and ends it if a
-    fit takes too long; on a cluster, too. It gets a copy of X and y; the time to start it does not count.
+    fit takes too long. It gets a copy of X and y; the time to start it does not count.
     Steps are not shared. A fit that ends its process fails as well. Shared fits have no limit.
 
-    With `return_predictions` shared fits give the predictions that their scores have read. The others are
-    made once more after the search, for the best setting: by scikit-learn's fits, one for each split, or by
-    moments. Fits that draw random numbers without a seed record theirs, if those of all settings take at
-    most an eighth of `memory_limit`. A checkpoint has scores, no predictions.
+    With `return_predictions` shared fits give the predictions that their scores have read. Others are made
+    once more after the search, for the best setting. Fits that draw random numbers without a seed record
+    theirs, if those of all settings take at most an eighth of `memory_limit`. A checkpoint has none.
 
     Examples
     --------
