@@ -191,7 +191,7 @@ def wait_a_bit(seconds: float) -> None:
 def test_n_jobs_limits_tasks_at_a_time(n_jobs, most, four):
     AtATime.most = 0
     Parallel(n_jobs, backend="manyfit", batch_size=1, pre_dispatch="all")(
-        delayed(wait_a_bit)(0.05) for _ in range(12)
+        delayed(wait_a_bit)(0.1) for _ in range(12)
     )
     assert AtATime.most == most
 

@@ -82,10 +82,8 @@ RIDGE = {"ridge__alpha": [0.1, 100.0]}
 
 
 @pytest.mark.invariant("a search on a mixed frame in chunks has the scores of the same frame in memory")
-@pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [101, N // 2, 1], strength=1))
+@pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [101, N // 2, 5], strength=1))
 def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
-    if kind == "dask" and rows == 1:
-        rows = 7  # Dask takes a while for each partition
     rows, limit = (rows, LIMIT) if rows < N // 2 else (290, 75_000)
     _compare(given_as(kind, FRAME, rows, tmp_path), _model(Ridge()), RIDGE, limit=limit)
 

@@ -105,7 +105,7 @@ SHARED = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "grid", "y", "scoring", "tol"), covering(["h5py", "dask"], SHARED.items(), strength=1)
+    ("kind", "model", "grid", "y", "scoring", "tol"), covering(["dask", "h5py"], SHARED.items(), strength=1)
 )
 def test_every_way_of_sharing_fits(kind, model, grid, y, scoring, tol, tmp_path):
     options = {"cv": KFold(3, shuffle=True, random_state=1), "refit": False, "scoring": scoring}

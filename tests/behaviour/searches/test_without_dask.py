@@ -38,11 +38,10 @@ for number, (estimator, grid) in enumerate([
     (make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [1, 2]}),
     (SVC(), {"kernel": ["rbf", "linear"]}),
 ]):
-    for n_jobs in map(eval, sys.argv[2:]):
-        checkpoint = f"{directory}/{number}{n_jobs}"
-        search = GridSearchCV(estimator, grid, n_jobs=n_jobs, memory_limit="1 GB", checkpoint=checkpoint)
-        assert str(search.plan(X, y)).splitlines()[1].startswith("Plan: 2 settings")
-        assert np.isfinite(search.fit(X, y).best_score_)
+    options = {"n_jobs": eval(sys.argv[2]), "memory_limit": "1 GB", "checkpoint": f"{directory}/{number}"}
+    search = GridSearchCV(estimator, grid, **options)
+    assert str(search.plan(X, y)).splitlines()[1].startswith("Plan: 2 settings")
+    assert np.isfinite(search.fit(X, y).best_score_)
 cross_validate(Ridge(), X, y)
 file = np.memmap(f"{directory}/X", dtype=X.dtype, mode="w+", shape=X.shape)
 file[:] = X
@@ -51,8 +50,9 @@ assert "read in chunks" in str(search.plan(file, y)) and np.isfinite(search.best
 """
 
 
-def test_searches_need_neither_dask_nor_distributed(tmp_path):
-    code = [sys.executable, "-W", "error", "-c", WITHOUT_DASK + SEARCHES, str(tmp_path), "None", "2"]
+@pytest.mark.parametrize("n_jobs", ["None", pytest.param("2", marks=pytest.mark.thorough)])
+def test_searches_need_neither_dask_nor_distributed(n_jobs, tmp_path):
+    code = [sys.executable, "-W", "error", "-c", WITHOUT_DASK + SEARCHES, str(tmp_path), n_jobs]
     subprocess.run(code, check=True, timeout=120)
 
 
