@@ -41,7 +41,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
     errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `engine`, `time_budget`, `plan`, `report_` and `partial_results_`.
+    `engine`, `time_budget`, `race`, `fit_timeout`, `plan`, `report_` and `partial_results_`.
 
     Parameters
     ----------
@@ -109,6 +109,14 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
         Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
+
+    race : {"wilcoxon", "t-test"}, float or None, default=None
+        Settings that are clearly worse than the best one on the first splits are not fitted on the others: by
+        Wilcoxon's signed-rank test (p < 0.1), by a paired t-test (p < 0.1), or if their mean score is more
+        than this number below. Only settings that are fitted one by one race. See Notes.
+    fit_timeout : float or None, default=None
+        Seconds after which a fit that is made one by one is ended, with its scores. It counts as a failed fit
+        (`error_score`). See Notes.
 
     Attributes
     ----------
@@ -184,6 +192,19 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     the best. With a `checkpoint`, the next `fit` goes on with the rest, for another budget or without one.
     The refit and `verify` come after the budget.
 
+    With `race` the settings that are fitted one by one are fitted on some splits at first: 4 for "wilcoxon",
+    3 for "t-test", 2 for a margin. After each further split, those that are clearly worse than the best
+    setting on the same splits are out. Scores of splits overlap in their training rows, so that the tests
+    are guides and no proofs: `best_params_` may be another setting than without a race. It always has all
+    its scores. A setting that is out has NaN for the splits that were not fitted and ranks last;
+    ``report_.dropped`` names it. A setting whose fit fails is out, too. Settings that one fit serves, or that
+    sums over the rows answer, do not race.
+
+    With `fit_timeout` each process or thread that makes fits has another process make them, and ends it if a
+    fit takes too long; on a cluster, too. That process gets a copy of X and y; the time to start it does not
+    count. Steps of pipelines are not shared, since the rows that they make would have to be sent. A fit that
+    ends its process, as by a fault in compiled code, fails as well. Shared fits have no limit.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -223,6 +244,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
         time_budget: float | None = None,
+        race: str | float | None = None,
+        fit_timeout: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -236,6 +259,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.early_stopping = early_stopping
         self.engine = engine
         self.time_budget = time_budget
+        self.race = race
+        self.fit_timeout = fit_timeout
 
 
 @accept_device_data
@@ -288,6 +313,10 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     time_budget : float or None, default=None
         As in `GridSearchCV`.
+    race : {"wilcoxon", "t-test"}, float or None, default=None
+        As in `GridSearchCV`.
+    fit_timeout : float or None, default=None
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -336,6 +365,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
         time_budget: float | None = None,
+        race: str | float | None = None,
+        fit_timeout: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -350,3 +381,5 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.early_stopping = early_stopping
         self.engine = engine
         self.time_budget = time_budget
+        self.race = race
+        self.fit_timeout = fit_timeout

@@ -44,6 +44,7 @@ class Options:
     return_estimator: bool = False
     early_stopping: EarlyStopping = None
     engine: Engine = None
+    fit_timeout: float | None = None
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property

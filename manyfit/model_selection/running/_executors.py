@@ -104,7 +104,8 @@ class JoblibExecutor(Executor):
     def _may_be_plain(self) -> bool:
         """Whether fits get host data only, no callbacks, no test rows to stop by, and need no second try."""
         job = self._context.fitted
-        if job.options.early_stopping is not None or job.by_sklearnex:
+        options = job.options
+        if options.early_stopping is not None or options.fit_timeout is not None or job.by_sklearnex:
             return False
         params = (*job.options.fit_params.values(), *job.options.score_params.values())
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))
