@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from manyfit.estimators._catalog import CATALOG
 from manyfit.estimators._factory import load_drop_in
 from manyfit.estimators.backends import _native  # noqa: F401  (registers its fitters)
+from manyfit.estimators.chunks.wrappers import Incremental, ParallelPostFit
 from manyfit.families import (
     AffineStep,
     Answers,
@@ -116,6 +117,7 @@ __all__ = [
     "GaussianNB",
     "GaussianRandomProjection",
     "HashingVectorizer",
+    "Incremental",
     "IncrementalPCA",
     "Iterations",
     "KMeans",
@@ -143,6 +145,7 @@ __all__ = [
     "OneVsOneClassifier",
     "OneVsRestClassifier",
     "OrdinalEncoder",
+    "ParallelPostFit",
     "PoissonRegressor",
     "PolynomialFeatures",
     "Predictions",

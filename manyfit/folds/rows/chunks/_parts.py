@@ -78,8 +78,7 @@ class PartRows(ChunkRows):
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Numbers of rows and columns; a pass counts the rows unless `expect` has said how many."""
         if self._n is None:
-            for _ in self._count([], self.load):
-                pass
+            self.count()
         assert self._n is not None
         return self._n, self.n_columns
 
@@ -129,10 +128,13 @@ class PartRows(ChunkRows):
 
     # Reads
 
-    def take(self, rows: Any) -> Array:
+    def count(self) -> None:
         if not self.is_counted:
-            for _ in self._count([], self.load):
+            for _ in self._count([], self.load_frame):
                 pass
+
+    def take(self, rows: Any) -> Array:
+        self.count()
         return super().take(rows)
 
     def look(self, rows: Array) -> Array:

@@ -234,6 +234,9 @@ class ChunkRows(ChunkSums, HostRows):
         given = [sample] if Y is None else [sample, Y[index]]
         return median_row(np.concatenate(given, axis=1, dtype=np.float64))
 
+    def count(self) -> None:
+        """Count the rows of each chunk, if nobody knows them; takes a pass then."""
+
     def look(self, rows: Array) -> Array:
         """`take` of rows among `known_rows`."""
         return self.take(rows)
