@@ -19,8 +19,22 @@ Array = NDArray[Any]
 class SubsetAnswers(LinearAnswers):
     """Answers for m sets of columns, with bounds of what rounding did to them.
 
-    A coefficient of set j may be off by ``noise[j]``, (m, q), in units of ``unit[:, j]``, (p, m), about the
-    point `centre`, (p,), in the columns of X.
+    Attributes
+    ----------
+    linear : LinearPredictors
+        One for each set, refused ones included.
+    refused : mapping of int to str
+        See `Answers`.
+    roundings : tuple of Rounding
+        None.
+    flat : bool
+        See `LinearAnswers`.
+    noise : ndarray of shape (m, q)
+        How far the coefficients of a set may be off, in units of `unit`.
+    unit : ndarray of shape (p, m)
+        A unit for the coefficient of each column of X.
+    centre : ndarray of shape (p,)
+        The point of X at which errors of coefficients change no prediction.
     """
 
     noise: Array = field(kw_only=True)
