@@ -1,11 +1,13 @@
 """The process that makes fits which may be ended: it reads requests from its input, and answers them.
 
-A request and an answer are pickles, each after its length in 8 bytes.
+A request and an answer are pickles, each after its length in 8 bytes. The process says that it has read a
+request before it answers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import os
 import pickle
@@ -26,6 +28,8 @@ from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._fold_store import FoldStore
 
 _LENGTH = struct.Struct("<Q")
+# The process ends itself so many seconds after it should have been ended: the asking one is dead.
+_GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class FitRequest:
     config: dict[str, Any]
     filters: list[Any]
     random_state: Any
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,15 +101,19 @@ def main() -> None:
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what compiled code prints is no answer
     data: FitData | None = None
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(EOFError), open(os.devnull, "w") as nowhere:
         while True:
             message = receive(requests)
+            send(answers, "read")
             if isinstance(message, FitData):
                 data = message
-                send(answers, "ready")
-            else:
-                assert data is not None
-                _send_answer(answers, _answer(message, data))
+                continue
+            assert data is not None
+            # This needs no lock of the interpreter, which compiled code may hold.
+            faulthandler.dump_traceback_later(message.seconds + _GRACE_S, exit=True, file=nowhere)
+            answer = _answer(message, data)
+            faulthandler.cancel_dump_traceback_later()
+            _send_answer(answers, answer)
 
 
 def _send_answer(stream: BinaryIO, answer: FitAnswer) -> None:
@@ -132,6 +141,20 @@ def _answer(request: FitRequest, data: FitData) -> FitAnswer:
             result = request.function(request.estimator, request.params, request.i, folds, request.progress)
         except Exception as error:
             error.add_note("In the process of the fit:\n" + "".join(traceback.format_exception(error)))
-            failed = error.with_traceback(None)
-    warned = [(one.message, one.category, one.filename, one.lineno) for one in caught]
+            failed = _portable(error.with_traceback(None), RuntimeError)
+    warned = []
+    for one in caught:
+        message = _portable(one.message, UserWarning)  # type: ignore[arg-type]
+        warned.append((message, type(message), one.filename, one.lineno))
     return FitAnswer(result, failed, printed.getvalue(), warned, np.random.get_state())
+
+
+def _portable(error: BaseException, kind: type[BaseException]) -> BaseException:
+    """An error or warning, or one of `kind` that says the same if pickle cannot restore it."""
+    try:
+        pickle.loads(cloudpickle.dumps(error))
+    except Exception:
+        other = kind(f"{type(error).__name__}: {error}")
+        other.__notes__ = getattr(error, "__notes__", [])
+        return other
+    return error

@@ -26,6 +26,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:One or more of the test scores")
 X, Y = make_regression(60, 3, noise=1.0, random_state=0)
 
 
+class OddError(Exception):
+    """pickle cannot restore it."""
+
+    def __init__(self, text: str, more: int) -> None:
+        super().__init__(text)
+
+
+class SlowToRead:
+    """Takes three seconds to be restored by pickle."""
+
+    def __reduce__(self) -> Any:
+        return time.sleep, (3.0,)
+
+
 class Slow(RegressorMixin, BaseEstimator):
     """Takes `seconds` for a fit, or does what `what` says."""
 
@@ -33,11 +47,16 @@ class Slow(RegressorMixin, BaseEstimator):
         self.seconds, self.what = seconds, what
 
     def fit(self, X: Any, y: Any) -> Slow:
+        if self.what == "fork" and hasattr(os, "fork") and os.fork() == 0:
+            time.sleep(600.0)  # and keeps all files of its parent open
+            os._exit(0)
         time.sleep(self.seconds)
         if self.what == "die":
             os._exit(3)
         if self.what == "raise":
             raise ArithmeticError("as asked")
+        if self.what == "odd":
+            raise OddError("as odd", 1)
         if self.what == "warn":
             warnings.warn("from the fit", stacklevel=1)
             print("printed by the fit")
@@ -57,7 +76,7 @@ def test_a_fit_that_takes_too_long_is_ended_and_the_others_are_scikit_learns() -
     with pytest.warns(
         FitFailedWarning, match="(?s)1 fits failed.*took more than fit_timeout=2 seconds"
     ) as caught:
-        search = GridSearchCV(Slow(), grid, cv=split, fit_timeout=2, refit=False).fit(X, Y)
+        search = GridSearchCV(Slow(what="fork"), grid, cv=split, fit_timeout=2, refit=False).fit(X, Y)
     (text,) = [str(one.message) for one in caught if one.category is FitFailedWarning]
     assert "{'seconds': 600.0} on split 0" in text and "another exception" not in text
     assert np.isfinite(splits_of(search)).tolist() == [[True, False]]
@@ -90,6 +109,8 @@ def test_a_fit_that_ends_its_process_has_failed_and_one_that_raises_says_so() ->
     assert splits_of(search)[:, 1:].tolist() == [[-5.0, -5.0]] * 2
     with pytest.raises(ArithmeticError, match="as asked"):
         GridSearchCV(Slow(what="raise"), {"seconds": [0]}, fit_timeout=60, error_score="raise").fit(X, Y)
+    with pytest.raises(RuntimeError, match="OddError: as odd"):
+        GridSearchCV(Slow(what="odd"), {"seconds": [0]}, fit_timeout=60, error_score="raise").fit(X, Y)
 
 
 def test_steps_are_not_shared_and_shared_fits_have_no_limit() -> None:
@@ -102,6 +123,14 @@ def test_steps_are_not_shared_and_shared_fits_have_no_limit() -> None:
     np.testing.assert_array_equal(splits_of(ours), splits_of(theirs))
     assert ours.report_.transformer_fits_saved == 0
     assert GridSearchCV(Ridge(), {"alpha": [1, 2]}, fit_timeout=1e-9).fit(X, Y).report_.fits_done == 0
+
+
+@pytest.mark.thorough
+def test_what_a_fit_has_to_import_does_not_count() -> None:
+    split = [(np.arange(40), np.arange(40, 60))]
+    grid = {"what": [SlowToRead()]}
+    search = GridSearchCV(Slow(), grid, cv=split, fit_timeout=2, error_score="raise", refit=False)
+    assert np.isfinite(search.fit(X, Y).best_score_)
 
 
 @pytest.mark.thorough
