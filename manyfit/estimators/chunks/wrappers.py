@@ -139,7 +139,10 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
         rows, method = _read(X).rows, getattr(self._fitted(), name)
         if rows is None:
             return method(X)
-        return np.concatenate([method(block) for _, block in rows.frames()])
+        parts = [method(block) for _, block in rows.frames()]
+        if isinstance(parts[0], list):  # an array for each target
+            return [np.concatenate(own) for own in zip(*parts, strict=True)]
+        return np.concatenate(parts)
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_") and name != "estimator_":
@@ -206,7 +209,8 @@ class Incremental(ParallelPostFit):
 
     def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Incremental:
         """Continue the fit with the blocks of X; see `fit`."""
-        return self._continue(getattr(self, "estimator_", None) or clone(self.estimator), X, y, params)
+        model = vars(self).get("estimator_")
+        return self._continue(clone(self.estimator) if model is None else model, X, y, params)
 
     def _continue(self, model: Any, X: Any, y: Any, params: dict[str, Any]) -> Incremental:
         found = _read(X, y)

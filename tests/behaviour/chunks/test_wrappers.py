@@ -60,6 +60,16 @@ def test_predictions_of_a_forest_are_made_block_by_block():
     )
 
 
+def test_probabilities_of_several_targets_are_a_list_of_arrays():
+    targets = np.column_stack([Y > 0.0, Y > 1.0])
+    forest = RandomForestClassifier(3, random_state=0).fit(X[:180], targets[:180])
+    parts = zip(
+        ParallelPostFit(forest).predict_proba(_rows(X[:180])), forest.predict_proba(X[:180]), strict=True
+    )
+    for found, expected in parts:
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_frame_keeps_its_names():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = ParallelPostFit(PolynomialFeatures()).fit(frame)
