@@ -24,7 +24,7 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
     job = data_for_fits(job)
     k = job.splits.n_splits
     # Its own generator: the choice must not advance the user's random states.
-    made = [j for j, one in enumerate(results) if not isinstance(one, NotMade)]
+    made = [j for j, one in enumerate(results) if not (isinstance(one, NotMade) or _has_failed(job, one))]
     chosen = np.random.default_rng().choice(made, size=min(n, len(made)), replace=False)
     quiet = replace(job.options, verbose=0)
     folds = FoldStore(job.X, job.y, job.splits, quiet, False)
@@ -36,6 +36,11 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
         rows[c, i] = _compare(dict(job.candidates[c]), i, ours, theirs)
     report.spend("verify", time.perf_counter() - start)
     return rows
+
+
+def _has_failed(job: Job, result: Result) -> bool:
+    """Whether a fit may have been ended by `fit_timeout`; nothing would end it here."""
+    return job.options.fit_timeout is not None and result["fit_error"] is not None
 
 
 def _compare(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:

@@ -103,7 +103,10 @@ def test_scores_draws_warnings_and_prints_are_those_of_fits_in_this_process(capf
 def test_a_fit_that_ends_its_process_has_failed_and_one_that_raises_says_so() -> None:
     grid = {"what": ["", "die", "raise"]}
     with pytest.warns(FitFailedWarning, match="4 fits failed") as caught:
-        search = GridSearchCV(Slow(), grid, cv=2, fit_timeout=60, error_score=-5.0).fit(X, Y)
+        search = GridSearchCV(Slow(), grid, cv=2, fit_timeout=60, error_score=-5.0, verify=6).fit(X, Y)
+    assert [one["params"] for one in search.report_.verification] == [
+        {"what": ""}
+    ] * 2  # not the fit that dies
     text = str(next(one.message for one in caught if one.category is FitFailedWarning))
     assert "ended its process, with exit code 3" in text and "ArithmeticError: as asked" in text
     assert splits_of(search)[:, 1:].tolist() == [[-5.0, -5.0]] * 2
