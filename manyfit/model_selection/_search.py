@@ -149,7 +149,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Only with `return_predictions`: predictions in the order of the rows of X, as those of
         `cross_val_predict`, if each row is tested once. For other splits a list of pairs: the test rows of a
         split, and their predictions. With "all", a list of these for the settings of `cv_results_`. None
-        in place of a setting of which a fit failed.
+        in place of a setting of which a fit failed or was not made.
     partial_results_ : list of dict
         Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``

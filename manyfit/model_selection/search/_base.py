@@ -47,7 +47,7 @@ from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
 from manyfit.model_selection.search._options import OPTIONS, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
-from manyfit.model_selection.search._predictions import note_predictions
+from manyfit.model_selection.search._predictions import note_predictions, require_choice
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -202,13 +202,13 @@ class SharedSearch:
             self.partial_results_ = evaluation.partial()
             suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
-        note_predictions(self, evaluation)
         if hasattr(self, "best_index_"):
             self._note_choice(setup, evaluation)
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
         self.cv_results_ = evaluation.formatted
+        note_predictions(self, evaluation)
         root.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
         self.report_.seconds["total"] = time.perf_counter() - start
         return self
@@ -264,6 +264,7 @@ class SharedSearch:
     def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         if self.engine is not None:
             sklearnex_version()  # raises if it is not installed
+        require_choice(self, setup.scorer)
         options = Options(
             scorer=setup.scorer,
             fit_params=setup.routed.estimator.fit,

@@ -141,13 +141,19 @@ class Evaluation:
         return True
 
     def predictions(self, recording: Recording, best: int | None) -> Any:
-        """The out-of-fold predictions of a setting, or of all of the last round."""
-        own = self._rounds[-1] if best is None else self._round_of(best)
+        """The out-of-fold predictions of a setting, or of all; None for those without fits of all splits."""
         start = time.perf_counter()
-        candidates = range(len(own.job.candidates)) if best is None else [best - own.before]
-        found = collect_predictions(own.job, candidates, recording, own.arrivals.predicted)
+        own = self._rounds[-1] if best is None else self._round_of(best)
+        asked = range(len(own.job.candidates)) if best is None else [best - own.before]
+        fitted = [c for c in asked if self._is_fitted(own.before + c, own.job.splits.n_splits)]
+        parts = collect_predictions(own.job, fitted, recording, own.arrivals.predicted)
+        found = dict(zip(fitted, parts, strict=True))
         self.report.spend("predictions", time.perf_counter() - start)
-        return found if best is None else found[0]
+        return [found.get(c) for c in asked] if best is None else found.get(asked[0])
+
+    def _is_fitted(self, candidate: int, k: int) -> bool:
+        results = self.out[candidate * k : (candidate + 1) * k]
+        return not any(isinstance(one, NotMade) or one["fit_error"] is not None for one in results)
 
     def rowwise_of(self, best: int) -> RowwiseOutputs | None:
         """What the round of the best setting has made of all rows."""

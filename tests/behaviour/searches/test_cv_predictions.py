@@ -139,6 +139,14 @@ def test_a_setting_that_fails_has_none():
     assert search.cv_predictions_[1] is None and len(search.cv_predictions_[0]) == len(IRIS)
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores")
+def test_a_setting_that_is_out_of_a_race_has_none():
+    options = {"cv": SHUFFLED, "race": 0.2, "return_predictions": "all", "refit": False}
+    search = GridSearchCV(TREE, {"max_depth": [1, 3]}, **options).fit(IRIS, NAMES)
+    assert [one["candidate"] for one in search.report_.dropped] == [0]
+    assert search.cv_predictions_[0] is None and len(search.cv_predictions_[1]) == len(IRIS)
+
+
 @pytest.mark.parametrize("given", ["transform", ("all", "fit"), ("best", "predict"), ()])
 def test_other_values_are_refused(given):
     with pytest.raises(ValueError, match="return_predictions should be False, True, 'all', one of 'predict'"):
@@ -150,7 +158,11 @@ def test_what_needs_a_best_setting_or_a_search():
         TREE, {"max_depth": [1]}, scoring=["accuracy", "f1_macro"], refit=False, return_predictions=True
     )
     with pytest.raises(ValueError, match="needs a best setting"):
+        search.plan(IRIS, NAMES)  # so that no fit is made for nothing
+    search.set_params(scoring=lambda *args: {"a": 1.0, "b": 0.0})  # scores that are known after the fits
+    with pytest.raises(ValueError, match="needs a best setting"):
         search.fit(IRIS, NAMES)
+    assert search.cv_results_["mean_test_a"] == 1.0
     with pytest.raises(ValueError, match="cross_validate has one setting"):
         cross_validate(TREE, IRIS, NAMES, return_predictions="all")
     with pytest.raises(TypeError, match="return_predictions"):
