@@ -273,6 +273,58 @@ def everyday(results: Results) -> list[Cells]:
     return [*rows, dict.fromkeys(rows[0], "-") | {"Search": "geometric mean", **means}]
 
 
+# What people search, by the names of everyday searches.
+GAINS = {
+    "a linear model with a penalty, on numbers": "ridge ridge-classifier lasso elastic-net polynomial-ridge",
+    "a frame of numbers, gaps and categories, before a linear model": (
+        "frame-ridge frame-imputed-ridge frame-logistic"
+    ),
+    "naive Bayes and discriminant analysis": "gaussian-nb bernoulli-nb lda qda",
+    "texts, by counts or tf-idf": (
+        "text-count-bayes text-tfidf-bayes text-tfidf-logistic text-tfidf-svc text-sgd"
+    ),
+    "`n_neighbors` and `weights` of neighbours": "neighbours neighbours-digits",
+    "`ccp_alpha` of a tree": "tree-pruned",
+    "the number of trees or boosting iterations": (
+        "forest-sizes gradient-boosting hist-boosting ada-boost bagging"
+    ),
+    "voting, stacking, calibration": "voting stacking calibrated",
+    "`SVC`, `SVR` and `KernelRidge`": "svc svr random-svc-settings kernel-ridge",
+    "the last step of a pipeline": "scaled-logistic selected-logistic components-svc frame-hist-boosting",
+    "what shares nothing: depths of trees, networks, solvers on small data": (
+        "tree forest-features extra-trees random-forest-settings network huber poisson linear-svc "
+        "logistic-digits"
+    ),
+}
+
+
+def gains(results: Results) -> list[Cells]:
+    """How much less CPU time everyday searches take, by what is searched."""
+    times = {row["search"]: row["times_cpu"] for row in results.read("everyday")["rows"]}
+    rows = []
+    for what, names in GAINS.items():
+        found = sorted(times[name] for name in names.split())
+        span = rounded(found[0]) if len(found) == 1 else f"{rounded(found[0])} to {rounded(found[-1])}"
+        searches = ", ".join(f"`{name}`" for name in names.split())
+        rows.append({"You search": what, "Times less CPU": span, "Measured on": searches})
+    return rows
+
+
+def races(results: Results) -> list[Cells]:
+    """Races over splits beside the full search."""
+    found = results.read("race-boosting")
+    return [
+        {
+            "race": row["race"],
+            "Fits": rounded(row["fits"]),
+            "Times fewer": rounded(row["less"]),
+            "Same choice": f"{row['same']} of {found['found']['seeds']}",
+            "Largest loss of log loss": _gap(row["lost"]),
+        }
+        for row in found["rows"]
+    ]
+
+
 _CLOCKS = {"Times less CPU": "cpu", "Times less wall": "wall"}
 
 # The page and the rows of each table.
@@ -281,8 +333,10 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "benchmarks": ("docs/benchmarks.md", searches),
     "contenders": ("docs/benchmarks.md", contenders),
     "floors": ("docs/benchmarks.md", floors),
+    "gains": ("docs/faster.md", gains),
     "everyday": ("docs/benchmarks.md", everyday),
     "metrics": ("docs/benchmarks.md", metrics),
+    "races": ("docs/which-search.md", races),
     "timed": ("docs/clusters.md", on_clusters),
     "sent": ("docs/clusters.md", bytes_sent),
     "slots": ("docs/clusters.md", busy_slots),

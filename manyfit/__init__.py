@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         metrics,
         model_selection,
     )
-    from manyfit.installation import install, installed, last_report, report_of, uninstall
+    from manyfit.installation import explain, install, installed, last_report, report_of, uninstall
 
 # Each is imported when it is first read: `import manyfit` alone imports none of them.
 _SUBMODULES = [
@@ -35,6 +35,7 @@ _SUBMODULES = [
 ]
 # Functions of `installation`, which imports scikit-learn. IPython asks for the last two.
 _INSTALLATION = [
+    "explain",
     "install",
     "installed",
     "last_report",
@@ -49,6 +50,7 @@ __all__ = [
     "config_context",
     "estimators",
     "exceptions",
+    "explain",
     "families",
     "folds",
     "get_config",

@@ -15,4 +15,16 @@ class Unsupported(Exception):
     """A family, summary or backend does not support this case; plan and report print the text as the reason.
 
     Users never see it as an error, because scikit-learn fits what manyfit does not.
+
+    Parameters
+    ----------
+    reason : str
+        Why, as the plan prints it.
+    advice : str, optional
+        A sentence on what a user can set so that more is shared; the plan prints it if several settings are
+        concerned.
     """
+
+    def __init__(self, reason: str = "", *, advice: str | None = None) -> None:
+        super().__init__(reason)
+        self.advice = advice

@@ -1,7 +1,7 @@
 """The only package that names private parts of other projects, a module for each subject.
 
-They were read in scikit-learn 1.7, 1.8 and 1.9 (``TESTED``), the only versions that manyfit installs with. If
-another version has all of these names, every search is fitted one by one, and its plan says so.
+They were read in scikit-learn 1.7, 1.8 and 1.9 (``TESTED``). If another version has all of these names, every
+search is fitted one by one; its plan and one warning say so.
 """
 
 # ruff: noqa: F403

@@ -1,6 +1,8 @@
 """scikit-learn's searches and cross-validation."""
 
+import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
@@ -57,6 +59,7 @@ __all__ = [
     "swap_parallel",
     "unwrap_delayed",
     "validate_params",
+    "warn_untested",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
@@ -91,6 +94,16 @@ def columns_of_all_classes(values: Any, own: Any, classes: Any, method: str) -> 
 def is_tested() -> bool:
     """Whether manyfit was tested with the installed minor version of scikit-learn."""
     return ".".join(sklearn.__version__.split(".")[:2]) in TESTED
+
+
+@functools.cache
+def warn_untested(version: str) -> None:
+    """Warn once in a process that nothing is shared with this version of scikit-learn."""
+    text = (
+        f"This version of manyfit was tested with scikit-learn {TESTED[0]} to {TESTED[-1]}. With {version} "
+        "it shares no work: scikit-learn makes all fits. A newer manyfit may know this version."
+    )
+    warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def fit_and_score(estimator: Any, X: Any, y: Any, **kwargs: Any) -> dict[str, Any]:

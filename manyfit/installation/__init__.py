@@ -1,5 +1,6 @@
 """manyfit without a change of code: scikit-learn's own searches and cross-validation run on the engine."""
 
+from manyfit.installation._explain import explain
 from manyfit.installation._install import (
     install,
     installed,
@@ -10,6 +11,7 @@ from manyfit.installation._install import (
 from manyfit.installation._ledger import last_report, report_of
 
 __all__ = [
+    "explain",
     "install",
     "installed",
     "last_report",

@@ -47,7 +47,7 @@ def serving_fit(search_class: type) -> Callable[..., Any]:
         settings = current()
         if settings is None:
             return original(self, X, y, **params)
-        why = _why_not(self, fit, (X, y, *params.values()))
+        why = _why_not(self, fit) or reason_not_to_serve(self, (X, y, *params.values()))
         if why is None:
             _run_shadow(self, search_class, settings, X, y, params)
             return self
@@ -59,13 +59,17 @@ def serving_fit(search_class: type) -> Callable[..., Any]:
     return fit
 
 
-def _why_not(search: Any, fit: Callable[..., Any], data: tuple[Any, ...]) -> str | None:
-    """Why scikit-learn has to run a search; None if a shadow can."""
+def _why_not(search: Any, fit: Callable[..., Any]) -> str | None:
+    """Why scikit-learn has to run a search whose `fit` has called ours; None if that is its own."""
     cls = type(search)
+    return f"{cls.__name__} overrides fit" if cls.fit is not fit or "fit" in vars(search) else None
+
+
+def reason_not_to_serve(search: Any, data: tuple[Any, ...]) -> str | None:
+    """Why scikit-learn has to run a search on some data; None if a shadow can."""
     changed = [name for name in SEARCH_METHODS if _overrides(search, name)]
-    changed += ["fit"] if cls.fit is not fit or "fit" in vars(search) else []
     if changed:
-        return f"{cls.__name__} overrides {', '.join(changed)}"
+        return f"{type(search).__name__} overrides {', '.join(changed)}"
     # Other callbacks may ask for the very object that is fitted, and would get the shadow.
     if not all(type(one).__module__.startswith("sklearn.callback._") for one in callbacks_of(search)):
         return "callbacks that are not scikit-learn's"
@@ -81,7 +85,7 @@ def _overrides(search: Any, name: str) -> bool:
 def _run_shadow(
     search: Any, base: type, settings: Settings, X: Any, y: Any, params: Mapping[str, Any]
 ) -> None:
-    shadow = _shadow_of(search, base, settings)
+    shadow = shadow_of(search, base, settings)
     before, finished = dict(vars(shadow)), False
     try:
         if settings.show_plans:
@@ -104,7 +108,8 @@ def _left_out(finished: bool) -> frozenset[str]:
     return _OWN | {"_checked_cv_orig"} | (frozenset() if finished else {"n_splits_"})
 
 
-def _shadow_of(search: Any, base: type, settings: Settings) -> Any:
+def shadow_of(search: Any, base: type, settings: Settings) -> Any:
+    """A search of manyfit's with the parameters and attributes of one of scikit-learn's."""
     cls = _shadow_class(base)
     if type(search) is not base:  # errors and callbacks name the class of the user
         names = {"__module__": type(search).__module__, "__qualname__": type(search).__qualname__}

@@ -18,6 +18,7 @@ from manyfit.model_selection.search.adaptive._incremental import (
     IncrementalSearchCV,
     SuccessiveHalvingSearchCV,
 )
+from manyfit.model_selection.search.adaptive._optuna import OptunaSearchCV
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 
@@ -30,6 +31,7 @@ __all__ = [
     "HalvingRandomSearchCV",
     "HyperbandSearchCV",
     "IncrementalSearchCV",
+    "OptunaSearchCV",
     "Plan",
     "RandomizedSearchCV",
     "Report",

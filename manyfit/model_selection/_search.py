@@ -40,8 +40,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     """Exhaustive search over a parameter grid that does the common work of its fits only once.
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
-    errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `engine`, `time_budget`, `return_predictions`, `plan`, `report_`, `cv_predictions_` and
+    errors and numbers. It adds the parameters from `sharing` on, `plan`, `report_`, `cv_predictions_` and
     `partial_results_`.
 
     Parameters
@@ -106,7 +105,6 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
         estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
         from scikit-learn's; see Notes. `fit` and `plan` raise ImportError if it is not installed.
-
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
         Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
@@ -114,6 +112,13 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Whether `cv_predictions_` has the predictions of the best setting for the test rows of each split.
         True: those of ``predict``; or ``"predict_proba"``, ``"predict_log_proba"``, ``"decision_function"``.
         ``"all"``, or ``("all", method)``: those of every setting, which `memory_limit` must hold.
+    race : {"wilcoxon", "t-test"}, float or None, default=None
+        Settings that are clearly worse than the best one on the first splits are not fitted on the others: by
+        Wilcoxon's signed-rank test (p < 0.1), by a paired t-test (p < 0.1), or if their mean score is more
+        than this number below. Only settings that are fitted one by one race. See Notes.
+    fit_timeout : float or None, default=None
+        Seconds after which a fit that is made one by one is ended, with its scores. It counts as a failed fit
+        (`error_score`). See Notes.
 
     Attributes
     ----------
@@ -139,10 +144,9 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     classes_, n_features_in_, feature_names_in_
         Those of `best_estimator_`, if it has them.
     cv_predictions_ : array or list
-        Only with `return_predictions`: predictions in the order of the rows of X, as those of
-        `cross_val_predict`, if each row is tested once. For other splits a list of pairs: the test rows of a
-        split, and their predictions. With "all", a list of these for the settings of `cv_results_`. None
-        in place of a setting of which a fit failed.
+        Only with `return_predictions`: those of `cross_val_predict`, if each row is tested once; for other
+        splits a list of pairs, the test rows of a split and their predictions. With "all", a list of these,
+        one for each setting. None stands for a setting of which a fit failed.
     partial_results_ : list of dict
         Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
@@ -194,10 +198,21 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     the best. With a `checkpoint`, the next `fit` goes on with the rest, for another budget or without one.
     The refit and `verify` come after the budget.
 
-    With `return_predictions` shared fits give the predictions that their scores have read. The others are
-    made once more after the search, for the best setting: by scikit-learn's fits, one for each split, or by
-    moments. Fits that draw random numbers without a seed record theirs, if those of all settings take at
-    most an eighth of `memory_limit`. A checkpoint has scores, no predictions.
+    With `return_predictions` exact shared fits give predictions that their scores have read, and fits that
+    draw random numbers record theirs. Others are made after the search, by one more fit for each split.
+
+    With `race` the settings that are fitted one by one are fitted on some splits at first: 4 for "wilcoxon",
+    3 for "t-test", 2 for a margin. After each further split, those that are clearly worse than the best
+    setting on the same splits are out. Scores of splits overlap in their training rows, so that the tests
+    are guides and no proofs: `best_params_` may be another setting than without a race. It always has all
+    its scores. A setting that is out has NaN for the splits that were not fitted and ranks last;
+    ``report_.dropped`` names it. A setting whose fit fails is out, too. Settings that one fit serves, or that
+    sums over the rows answer, do not race.
+
+    With `fit_timeout` each process or thread that makes fits has another process make them, and ends it if a
+    fit takes too long; on a cluster, too. That process gets a copy of X and y; the time to start it does not
+    count. Steps of pipelines are not shared, since the rows that they make would have to be sent. A fit that
+    ends its process, as by a fault in compiled code, fails as well. Shared fits have no limit.
 
     Examples
     --------
@@ -239,6 +254,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         engine: Engine = None,
         time_budget: float | None = None,
         return_predictions: bool | str | tuple[str, str] = False,
+        race: str | float | None = None,
+        fit_timeout: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -253,6 +270,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.engine = engine
         self.time_budget = time_budget
         self.return_predictions = return_predictions
+        self.race = race
+        self.fit_timeout = fit_timeout
 
 
 @accept_device_data
@@ -307,6 +326,10 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     return_predictions : bool, str or tuple, default=False
         As in `GridSearchCV`.
+    race : {"wilcoxon", "t-test"}, float or None, default=None
+        As in `GridSearchCV`.
+    fit_timeout : float or None, default=None
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -356,6 +379,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         engine: Engine = None,
         time_budget: float | None = None,
         return_predictions: bool | str | tuple[str, str] = False,
+        race: str | float | None = None,
+        fit_timeout: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -371,3 +396,5 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.engine = engine
         self.time_budget = time_budget
         self.return_predictions = return_predictions
+        self.race = race
+        self.fit_timeout = fit_timeout

@@ -142,16 +142,13 @@ def test_tolerances_are_those_of_the_differential_tests() -> None:
     assert 1e-4 in Judge._against_truth.__code__.co_consts
 
 
-@pytest.mark.invariant("An untested version of scikit-learn is not installed, and nothing is shared with it")
 def test_versions() -> None:
     with open(ROOT / "pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
     (bounds,) = (text for text in project["dependencies"] if text.startswith("scikit-learn"))
-    lowest, highest = bounds.removeprefix("scikit-learn>=").split(",<")
+    lowest = bounds.removeprefix("scikit-learn>=")  # and no upper bound: see `warn_untested`
     assert f"scikit-learn {lowest} to {TESTED[-1]}." in README
     assert lowest.startswith(TESTED[0])
-    major, minor = TESTED[-1].split(".")
-    assert highest == f"{major}.{int(minor) + 1}"  # what was not tested is not installed
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
     assert f"has [{len(CATALOG)} estimators]" in README
 

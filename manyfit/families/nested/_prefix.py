@@ -95,7 +95,9 @@ class NestedFamily(Family):
         """Raise `Unsupported` if two fits draw different random numbers."""
         if not isinstance(estimator.random_state, numbers.Integral):
             raise Unsupported(
-                "random_state is not an integer; with one, the largest fit would hold the others"
+                "random_state is not an integer; with one, the largest fit would hold the others",
+                advice=f"Set random_state of {type(estimator).__name__} to an integer: the largest fit of a "
+                "split then holds the others.",
             )
 
     def largest(self, values: Sequence[Any]) -> Any:

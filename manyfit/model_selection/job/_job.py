@@ -42,6 +42,7 @@ class Options:
     early_stopping: EarlyStopping = None
     engine: Engine = None
     recording: Recording | None = None  # predictions that are recorded beside scores
+    fit_timeout: float | None = None
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property

@@ -24,6 +24,8 @@ class ParameterChecks:
 
     def __init__(self) -> None:
         self._reasons: dict[Any, str | None] = {}
+        self._advice: dict[Any, str] = {}
+        self.advice: dict[str, None] = {}  # what a user can set so that several settings share more
 
     def family_of(self, spec: PipelineSpec) -> Family:
         """The family of a last step that has one, inside its meta-estimator if there is one.
@@ -46,7 +48,11 @@ class ParameterChecks:
         """For settings of the last step that differ in free parameters: why a family does not serve it."""
         shared = ("shared", finals[0].key_without(family.free))
         why = self._reason(shared, _check_shared, finals[0], family.free)
-        return [why or self._reason(("free", final.key), _check_free, family, final) for final in finals]
+        found = [why or self._reason(("free", final.key), _check_free, family, final) for final in finals]
+        if len(finals) > 1:
+            keys = (("free", final.key) for final in finals)
+            self.advice |= {self._advice[key]: None for key in keys if key in self._advice}
+        return found
 
     def require_affine_steps(self, spec: PipelineSpec) -> None:
         """Raise `Unsupported` if an affine step before the last one has a parameter that is not served."""
@@ -74,6 +80,8 @@ class ParameterChecks:
                 self._reasons[key] = None
             except Unsupported as why:
                 self._reasons[key] = str(why)
+                if why.advice is not None:
+                    self._advice[key] = why.advice
             except Exception as error:  # of a value that only scikit-learn's fit can judge
                 self._reasons[key] = f"a check of its parameters raised {type(error).__name__}"
         return self._reasons[key]

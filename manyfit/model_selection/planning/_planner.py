@@ -11,7 +11,7 @@ from typing import Any
 
 import sklearn
 
-from manyfit._compat import TESTED, is_tested
+from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import family_of
@@ -84,7 +84,8 @@ class _Planner:
             families = [group.candidates for group in self.groups if group.strategy.shares_steps]
             may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
             once = any(isinstance(s, PipelineSpec) and facts.tokens_key(s) for s in self.specs)
-            order = step_order(job, self.specs, may_be_left, once) if facts.may_share_rows else None
+            may_share_steps = facts.may_share_rows and job.options.fit_timeout is None
+            order = step_order(job, self.specs, may_be_left, once) if may_share_steps else None
             by_candidate = order is not None and self._order_is_visible(may_be_left)
             self._place_rest(left, reasons, shares_steps=order is not None)
             counts = StepCounts(
@@ -92,7 +93,9 @@ class _Planner:
             )
             self.groups = counts.counted(self.groups, order, by_candidate)
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}
-            advice = facts.drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
+            advice = tuple(facts.checks.advice)
+            if len(fitted) > 1:
+                advice += facts.drawing.advice(fitted, by_candidate and n_workers == 1)
         shared = [group for group in self.groups if group.strategy.shares_fits]
         summed = [moment_data(group, facts.data) for group in shared if group.strategy == MOMENTS]
         summed += [class_data(group, facts.data) for group in shared if group.strategy == CLASS_MOMENTS]
@@ -142,6 +145,7 @@ class _Planner:
             if has_mutable_items(data) and not only_readers(self.job):
                 return f"{name} holds objects that can be changed, and fits have them in common"
         if not is_tested():
+            warn_untested(sklearn.__version__)
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
         return None
 

@@ -26,7 +26,7 @@ class Report:
     Attributes
     ----------
     fits_requested : int
-        Settings times splits; of a search that `time_budget` has stopped, the fits that have a result.
+        Settings times splits; with `time_budget` or `race`, the fits that have a result.
     fits_done : int
         Fits of the last estimator that were made, one by one or by families (the refit is not counted). A
         group shared through moments makes none.
@@ -89,6 +89,9 @@ class Report:
     stopped : str or None
         With ``time_budget``: after how many seconds the search stopped, and how many settings have all their
         scores; None if all have.
+    dropped : list of dict
+        With ``race``: for each setting that was not fitted on all splits since it was clearly worse, its
+        ``candidate`` (row of ``cv_results_``), ``params``, ``fits``, and ``fits_not_made``.
     refit_n_iter : int or None
         With ``early_stopping="fold"``: iterations of the refit, the mean of the best setting's over the
         splits.
@@ -125,6 +128,7 @@ class Report:
     advice: list[str] = field(default_factory=list, compare=False)
     engine_difference: float | None = field(default=None, compare=False)
     stopped: str | None = field(default=None, compare=False)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
@@ -248,6 +252,8 @@ class Report:
             advice=list(dict.fromkeys(self.advice + other.advice)),
             left_to_sklearn=dict(left),
             verification=self.verification + other.verification,
+            dropped=self.dropped + other.dropped,
+            stopped=other.stopped or self.stopped,
         )
         for one in (self, other):
             merged.note_difference(one.engine_difference)

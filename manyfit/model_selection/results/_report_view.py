@@ -63,7 +63,19 @@ def as_html(report: "Report") -> str:
 
 def _remarks(report: "Report") -> list[str]:
     stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
-    return [*_decisions(report), *stopped, *report.advice]
+    return [*_decisions(report), *stopped, *_race(report), *report.advice]
+
+
+def _race(report: "Report") -> list[str]:
+    if not report.dropped:
+        return []
+    fits = sorted(one["fits"] for one in report.dropped)
+    saved = sum(one["fits_not_made"] for one in report.dropped)
+    after = format_count(fits[0], "fit") if fits[0] == fits[-1] else f"{fits[0]} to {fits[-1]} fits each"
+    return [
+        f"The race dropped {format_count(len(fits), 'setting')} after {after} (report_.dropped): "
+        f"{format_count(saved, 'fit')} {_was(saved)} not made."
+    ]
 
 
 def _rows(report: "Report") -> list[tuple[str, Any]]:

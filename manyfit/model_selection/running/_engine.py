@@ -26,6 +26,7 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._dask_executor import DaskExecutor
 from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
+from manyfit.model_selection.running._race import Race, describe
 from manyfit.model_selection.running._remote_callbacks import can_run_remotely
 from manyfit.model_selection.running._sklearnex_check import let_sklearnex_fit
 from manyfit.model_selection.running._time_budget import TimeBudget, complete, n_complete
@@ -38,12 +39,16 @@ FITTED_BEFORE = "scikit-learn had fitted it when the checkpoint was written"
 
 
 def run(
-    job: Job, prepared: Prepared, sink: ResultSink | None = None, budget: TimeBudget | None = None
+    job: Job,
+    prepared: Prepared,
+    sink: ResultSink | None = None,
+    budget: TimeBudget | None = None,
+    race: Race | None = None,
 ) -> tuple[list[Result], Report]:
     """Fit and score all pairs of a job, but for those that are restored from a checkpoint.
 
     Returns results as scikit-learn's ``_fit_and_score`` gives them, candidate by candidate, and the report.
-    A pair for which the budget leaves no time has a `NotMade`.
+    A pair for which the budget leaves no time, or whose setting is out of the race, has a `NotMade`.
     """
     plan = prepared.plan
     on_host = not (_on_cluster(job) or is_xp_array(job.X))
@@ -54,7 +59,7 @@ def run(
     with transfers() as crossed, sink or ResultSink(job) as finished:
         finished.rowwise = rowwise
         job = let_sklearnex_fit(job, plan, finished, report)
-        running = _Run(job, plan, report, finished, prepared.data, budget)
+        running = _Run(job, plan, report, finished, prepared.data, budget, race)
         planned = running.run_all()
         total = running.total
         finished.doubts.update(total.doubts)
@@ -69,12 +74,17 @@ def run(
     report.fits_shared = len(results) - n_single - report.fits_restored
     report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = finished.restored - finished.shared
-    report.groups = [_describe(group, total, before) for group in plan.groups]
+    n_results = Counter(c for c, _ in results)
+    report.groups = [_describe(group, total, before, n_results) for group in plan.groups]
     report.cross(crossed)
     report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
     prepared.data.bytes_before = prepared.data.bytes_read
     out, n_done = complete(job, results)
-    if budget is not None and len(results) < len(out):
+    n_raced = 0
+    if race is not None:
+        report.dropped = describe(race.dropped, job.candidates, job.splits.n_splits)
+        n_raced = sum(one["fits_not_made"] for one in report.dropped)
+    if budget is not None and len(results) + n_raced < len(out):
         report.stopped = (
             f"after {budget.spent:.4g} s by time_budget={budget.seconds:g}: {n_done} of "
             f"{len(job.candidates)} settings have all scores, {len(out) - len(results)} fits were not made"
@@ -121,9 +131,12 @@ class _Run:
         sink: ResultSink,
         data: SearchData | None = None,
         budget: TimeBudget | None = None,
+        race: Race | None = None,
     ) -> None:
         self.job, self.plan, self.report, self.sink = job, plan, report, sink
-        self.total, self.budget = TaskResult(), budget
+        self.total, self.budget, self.race = TaskResult(), budget, race
+        # Those whose family makes a fit for each setting, which may be dropped before its last split.
+        self.racing = [group for group in plan.groups if race is not None and _needs_fit_each(group)]
         self.executor: Executor
         if _on_cluster(job):
             self.executor = DaskExecutor(job, plan.order, sink)
@@ -141,34 +154,34 @@ class _Run:
         self._require_readable(planned)
         if self.budget is not None:
             self._run_within(self.budget, planned)
-        elif self.executor.on_cluster:
+        elif self.executor.on_cluster and self.race is None:
             items = [item for items in self._shared_items(()) for item in items]
             self._execute([*items, *self._individual_items(planned)])
             self._fit(self.total.left)
             self._print(self.total.results)
         else:
-            for items in self._shared_items(planned):
+            for items in self._shared_items(planned, self._shared_at_once()):
                 self._execute(items)
-            shared = self.total.results.keys() - self.total.fitted
-            self._print({pair: self.total.results[pair] for pair in shared})
-            self._fit([*planned, *self.total.left])
+            if not self.executor.on_cluster:
+                shared = self.total.results.keys() - self.total.fitted
+                self._print({pair: self.total.results[pair] for pair in shared})
+            self._fit([*planned, *self.total.left, *self._racing_pairs()])
+            if self.executor.on_cluster:
+                self._print(self.total.results)
         return planned
 
     def _run_within(self, budget: TimeBudget, planned: Sequence[Pair]) -> None:
         """Run groups that share fits, then settings, while there is time; at least one of them."""
-        groups = [group for group in self.plan.groups if group.strategy.shares_fits]
+        groups = [group for group in self._shared_at_once() if group.strategy.shares_fits]
         last = [group for group in groups if group.strategy == FOLD_FAMILIES]  # a fit or more for each
         first = [group for group in groups if group.strategy != FOLD_FAMILIES]
         for some in (first, *([last[j]] for j in budget.order(len(last)))):
             if not self._must_stop(budget):
                 for items in self._shared_items(planned, some):
                     self._execute(items)
-        pairs = [*planned, *self.total.left]
-        self._individual_items(pairs)  # restores what the checkpoint has
-        pairs = sorted({*pairs} - self.sink.results.keys())
-        n_workers = self.executor.n_slots(INDIVIDUAL_FITS, sorted({c for c, _ in pairs}))
+        pairs = self._not_restored([*planned, *self.total.left, *self._racing_pairs()])
         if not self._must_stop(budget):
-            for batch in budget.batches(pairs, len(self.job.candidates), n_workers):
+            for batch in budget.batches(pairs, len(self.job.candidates), self._n_slots(pairs)):
                 self._fit(batch)
         if self.executor.on_cluster:
             self._print(self.total.results)
@@ -186,7 +199,40 @@ class _Run:
     def _fit(self, pairs: Sequence[Pair]) -> None:
         pairs = sorted({*pairs} - self.sink.results.keys())
         self._require_readable(pairs)
-        self._execute(self._individual_items(pairs))
+        if self.race is None:
+            self._execute(self._individual_items(pairs))
+            return
+        pairs = self._not_restored(pairs)
+        for stage in self.race.stages(pairs, self.sink.results, self._n_slots(pairs)):
+            self._execute(self._racing_items(stage))
+            left = sorted({*stage} - self.sink.results.keys())
+            self._execute(self._individual_items(left))
+
+    def _shared_at_once(self) -> list[Group]:
+        """Groups that are answered on all splits whatever their scores."""
+        return [group for group in self.plan.groups if not any(group is one for one in self.racing)]
+
+    def _racing_pairs(self) -> list[Pair]:
+        return self.job.pairs([c for group in self.racing for c in group.candidates])
+
+    def _racing_items(self, stage: Sequence[Pair]) -> list[WorkItem]:
+        """The items of a stage for families, one for each split."""
+        items = []
+        for i in sorted({i for _, i in stage}):
+            own = {c for c, split in stage if split == i}
+            groups = tuple(part for group in self.racing if (part := group.only(own)).candidates)
+            pairs = tuple((c, i) for group in groups for c in group.candidates)
+            if pairs and not self.sink.restore(pairs):
+                items.append(WorkItem(FOLD_FAMILIES, pairs, groups, fits_rest=True))
+        return items
+
+    def _not_restored(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Those of some pairs that are to be fitted one by one; the others are restored now."""
+        self._individual_items(pairs)  # restores what the checkpoint has
+        return sorted({*pairs} - self.sink.results.keys())
+
+    def _n_slots(self, pairs: Sequence[Pair]) -> int:
+        return self.executor.n_slots(INDIVIDUAL_FITS, sorted({c for c, _ in pairs}))
 
     def _require_readable(self, pairs: Sequence[Pair]) -> None:
         """Raise TypeError if scikit-learn has to fit some pairs, and only a `RowSource` reads X."""
@@ -251,8 +297,17 @@ class _Run:
                 print_end(job.options, job.candidates[c], progress, result)
 
 
-def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> dict[str, object]:
-    """Describe a group for the report; `before` are pairs that were fitted one by one before a resume."""
+def _needs_fit_each(group: Group) -> bool:
+    return group.strategy == FOLD_FAMILIES and group.fits_planned == group.fits_requested
+
+
+def _describe(
+    group: Group, outcome: TaskResult, before: Collection[Pair], made: Mapping[int, int]
+) -> dict[str, object]:
+    """Describe a group for the report; `before` are pairs that were fitted one by one before a resume.
+
+    `made` has the number of results of each setting, fewer where a budget or a race has ended it.
+    """
     own = set(group.candidates)
     left = Counter(why for (c, _), why in outcome.refused.items() if c in own)
     if group.strategy.shares_fits:
@@ -262,7 +317,7 @@ def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> di
         "estimator": group.estimator,
         "settings": len(group.candidates),
         "candidates": group.candidates,
-        "fits_requested": group.fits_requested,
+        "fits_requested": sum(made[c] for c in group.candidates),
         "reason": group.reason,
         "fits_undecided": group.fits_undecided,
         "decided_by": group.decided_by,

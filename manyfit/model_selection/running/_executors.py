@@ -104,7 +104,9 @@ class JoblibExecutor(Executor):
     def _may_be_plain(self) -> bool:
         """Whether fits read host data, without callbacks, stopping, recording or a second try."""
         job = self._context.fitted
-        if job.options.early_stopping is not None or job.options.recording is not None or job.by_sklearnex:
+        options = job.options
+        special = (options.early_stopping, options.fit_timeout, options.recording)
+        if job.by_sklearnex or any(one is not None for one in special):
             return False
         params = (*job.options.fit_params.values(), *job.options.score_params.values())
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))

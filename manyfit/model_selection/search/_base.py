@@ -1,12 +1,11 @@
 """The base of all searches: it adds the plan, shared work and the report to scikit-learn's searches."""
 
 import copy
-import numbers
 import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self
 
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -14,8 +13,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from manyfit._compat import (
-    Interval,
-    StrOptions,
     callback_context,
     check_method_params,
     evaluates_all_at_once,
@@ -44,17 +41,18 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays._advice import advise
+from manyfit.model_selection.running._predictions import note_predictions
+from manyfit.model_selection.running._race import Race, rule_of
 from manyfit.model_selection.search._chunks import refuse_refit_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
-    Count,
     attributes_restored,
     check_input,
     list_candidates,
 )
+from manyfit.model_selection.search._options import OPTIONS, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
-from manyfit.model_selection.search._predictions import note_predictions
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -72,20 +70,12 @@ from manyfit.model_selection.strategies._doubts import as_good_as_best
 class SharedSearch:
     """A mixin for scikit-learn's search classes that adds a plan, shared work and a report."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sharing": [StrOptions(set(get_args(Sharing)))],
-        "verify": [Count(numbers.Integral, 0, None, closed="left")],
-        "memory_limit": [Count(numbers.Integral, None, None, closed="neither"), str, None],
-        "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
-        "checkpoint": [str, os.PathLike, None],
-        "early_stopping": [StrOptions({"fold"}), None],
-        "engine": [StrOptions({"sklearnex"}), None],
-        "return_predictions": ["boolean", str, tuple],
-        "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
 
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
     time_budget: float | None = None
+    race: str | float | None = None
+    fit_timeout: float | None = None
     return_predictions: Any = False
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
@@ -289,6 +279,7 @@ class SharedSearch:
             early_stopping=self.early_stopping,
             engine=self.engine,
             recording=recording_for(self.return_predictions, setup.y, len(candidates), self.memory_limit),
+            fit_timeout=self.fit_timeout,
         )
         in_chunks = isinstance(setup.X, ChunkRows)
         if in_chunks and self.refit is not False:
@@ -299,7 +290,11 @@ class SharedSearch:
             client=None if in_chunks else client_for(self.client),  # chunks are summed where they are read
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
-        return require_stops(job)
+        return require_timed_fits(require_stops(job))
+
+    def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
+        """The race of settings that are fitted one by one; None if all are fitted on all splits."""
+        return None if self.race is None else Race(rule_of(self.race, n_splits, type(self).__name__), metric)
 
     def _take_frozen(self) -> Frozen | None:
         """The last plan, if the search has not changed since; it is used once."""

@@ -86,13 +86,16 @@ class Evaluation:
         checkpoint = self._checkpoint(job)
         arrivals = ResultSink(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
-        out, report = run(job, prepared, arrivals, self._budget)
+        race = search._make_race(job.splits.n_splits, self._metric())
+        out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         made = [one for one in out if not isinstance(one, NotMade)]
         check_fit_failures(made, search.error_score)
         if callable(search.scoring):
             insert_error_scores(out, search.error_score)
+        for one in report.dropped:
+            one["candidate"] += len(self.candidates)
         for group in report.groups:
             group["candidates"] = tuple(len(self.candidates) + c for c in group["candidates"])
         report.spend("plan", planned - start)

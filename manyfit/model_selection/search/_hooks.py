@@ -8,7 +8,6 @@ import numpy as np
 
 from manyfit._compat import (
     NO_CALLBACKS,
-    Interval,
     has_input_hook,
     overrides_format_results,
     takes_callback_context,
@@ -17,13 +16,6 @@ from manyfit.arrays import container_to_host
 from manyfit.folds import Splits
 from manyfit.model_selection.job._job import Result
 from manyfit.model_selection.search._early_stopping import iteration_columns
-
-
-class Count(Interval):
-    """An interval of integers, without True and False, which are integers in Python."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
 
 
 def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Any:

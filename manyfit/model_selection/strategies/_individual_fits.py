@@ -24,7 +24,9 @@ from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn, has_failed, trial
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
+from manyfit.model_selection.sharing._fit_process import FitData
 from manyfit.model_selection.sharing._fold_store import FoldStore
+from manyfit.model_selection.sharing._timed_fits import FitProcessDied, FitTooLong, fit_within, new_request
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.strategies._strategy import Batch, RunContext, Schedule, Strategy, WorkItem
 
@@ -206,6 +208,8 @@ def fit_setting(
     If that fails, scikit-learn's classes repeat it.
     """
     progress = progress_of(c, i, (len(job.candidates), job.splits.n_splits))
+    if job.options.fit_timeout is not None:
+        return _fit_within(job.options.fit_timeout, job, c, i, folds, progress)
     own = job.by_sklearnex.get(c)
     if own is not None:
         with suppress(Exception), trial(draws=False):
@@ -217,16 +221,36 @@ def fit_setting(
     return fit(job.estimator, job.candidates[c], i, folds, progress)
 
 
+def _fit_within(seconds: float, job: Job, c: int, i: int, folds: FoldStore, progress: Any) -> Result:
+    """Fit and score a pair in another process, which is ended if that takes too long."""
+    params = job.candidates[c]
+    request = new_request(fit_with_sklearn, job.estimator, params, i, folds.split(i), progress)
+    try:
+        result: Result = fit_within(seconds, FitData(job.X, job.y, job.options), request)
+        return result
+    except (FitTooLong, FitProcessDied) as why:
+        error = type(why)(f"The fit of {dict(params)} on split {i} {why}")
+    # Outside of the handler, so that scikit-learn's texts quote its own traceback only.
+    return _result_of_failure(job, (c, i), error)
+
+
 def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:
     """The position of a fit among settings and splits, as scikit-learn's messages print it."""
     return (c, sizes[0]), (i, sizes[1])
 
 
 def _result_after_loss(job: Job, pair: Pair, lost: WorkerLost) -> Result:
-    """The outcome of a failed fit in scikit-learn: an error score, or the exception."""
+    """The outcome of a fit that workers die of."""
     c, i = pair
     params = dict(job.candidates[c])
     error = type(lost.error)(f"The worker died each time that it fitted {params} on split {i}. {lost.error}")
+    return _result_of_failure(job, pair, error)
+
+
+def _result_of_failure(job: Job, pair: Pair, error: Exception) -> Result:
+    """The outcome of a failed fit in scikit-learn: an error score, or the exception."""
+    c, i = pair
+    params = dict(job.candidates[c])
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
     sizes = (len(job.candidates), job.splits.n_splits)
     result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress_of(c, i, sizes))

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import pickle
 
+import lightgbm
 import numpy as np
 import pytest
 import scipy.sparse
+import xgboost
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import MiniBatchKMeans
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import ShuffleSplit, train_test_split
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
@@ -267,3 +275,37 @@ def test_the_plan_of_hyperband_refuses_wrong_parameters(wrong):
     search = HyperbandSearchCV(SGD, SPACE).set_params(**wrong)
     with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of HyperbandSearchCV must"):
         _ = search.metadata
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        HistGradientBoostingClassifier(max_iter=3, random_state=0),
+        RandomForestClassifier(3, random_state=0),
+        GradientBoostingClassifier(n_estimators=3, random_state=0),
+        xgboost.XGBClassifier(n_estimators=3, n_jobs=1),
+        lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_boosting_and_forests_go_on_from_their_last_round(estimator):
+    X, y = load_breast_cancer(return_X_y=True)
+    grid = {"max_depth": [1, 3]}
+    search = IncrementalSearchCV(estimator, grid, "grid", max_iter=4, fits_per_score=2, random_state=0)
+    search.fit(X, y)
+    assert search.cv_results_["partial_fit_calls"].tolist() == [4, 4] and len(search.history_) == 6
+    size = "max_iter" if "max_iter" in estimator.get_params() else "n_estimators"
+    train, test = next(ShuffleSplit(1, test_size=0.2, random_state=0).split(X))
+    for record in search.history_:
+        whole = clone(estimator).set_params(**record["params"], **{size: 3 * record["partial_fit_calls"]})
+        whole.fit(X[train], y[train])
+        assert record["score"] == pytest.approx(whole.score(X[test], y[test]), abs=1e-12)
+    best = search.best_estimator_
+    whole = clone(estimator).set_params(**search.best_params_, **{size: 12}).fit(X[train], y[train])
+    np.testing.assert_allclose(best.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+def test_solvers_with_max_iter_are_no_models_that_grow():
+    search = IncrementalSearchCV(LogisticRegression(warm_start=True), {"C": [1]})
+    with pytest.raises(TypeError, match="which LogisticRegression does not have"):
+        search.fit(*load_breast_cancer(return_X_y=True))

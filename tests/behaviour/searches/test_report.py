@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, QuantileTransformer, StandardScaler
 from sklearn.svm import SVC
 
+from manyfit._compat import warn_untested
 from manyfit.estimators import family_of
 from manyfit.folds import _single_fold
 from manyfit.model_selection import GridSearchCV, Report
@@ -264,9 +265,14 @@ def test_bad_parameters_are_named(name, value):
         GridSearchCV(Ridge(), {"alpha": [1.0]}, **{name: value}).fit(X, Y)
 
 
-@pytest.mark.invariant("An untested version of scikit-learn is not installed, and nothing is shared with it")
+@pytest.mark.invariant("Nothing is shared on an untested version of scikit-learn, and one warning says so")
 def test_an_untested_sklearn_is_fitted_one_by_one(monkeypatch):
     monkeypatch.setattr(sklearn, "__version__", "1.42.0")
+    warn_untested.cache_clear()
     search = GridSearchCV(AFFINE, AFFINE_GRID)
-    assert "scikit-learn 1.42.0 is not one of the tested versions 1.7, 1.8, 1.9" in str(search.plan(X, Y))
+    with pytest.warns(
+        UserWarning, match="tested with scikit-learn 1.7 to 1.9. With 1.42.0 it shares no work"
+    ):
+        plan = search.plan(X, Y)
+    assert "scikit-learn 1.42.0 is not one of the tested versions 1.7, 1.8, 1.9" in str(plan)
     assert both(AFFINE, AFFINE_GRID).report_.fits_done == 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def _edges(
     None where the neighbouring value scores as well, where values are drawn, and where the estimator takes no
     value beyond, such as a number of components that is the number of columns.
     """
-    drawn = _drawn(search)
+    drawn = _drawn(search, parameters)
     for name, one in parameters.items():
         n, code = len(one.values), int(one.codes[best])
         if name in drawn or not one.is_ordered or n < _FEWEST_FOR_AN_EDGE or code not in (0, n - 1):
@@ -90,9 +90,11 @@ def _width(X: Any) -> int:
     return int(shape[1]) if len(shape) == 2 else 0
 
 
-def _drawn(search: Any) -> set[str]:
-    """Parameters with a distribution, of which values are drawn."""
+def _drawn(search: Any, names: Iterable[str]) -> set[str]:
+    """Parameters with a distribution, of which values are drawn; all, if a function draws them."""
     spaces = getattr(search, "param_distributions", None) or {}
+    if callable(spaces):
+        return set(names)
     spaces = [spaces] if isinstance(spaces, Mapping) else spaces
     return {name for space in spaces for name, values in space.items() if not hasattr(values, "__iter__")}
 

@@ -1,4 +1,4 @@
-"""Searches over models with `partial_fit`, under dask-ml's names, parameters and attributes."""
+"""Searches over models that are trained further, under dask-ml's names, parameters and attributes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class IncrementalSearchCV(IncrementalSearch):
     Parameters
     ----------
     estimator : estimator
-        With ``partial_fit``.
+        With ``partial_fit``; or an ensemble of scikit-learn with ``warm_start``, or of XGBoost or LightGBM. A
+        call then adds as many trees or iterations as its ``n_estimators`` or ``max_iter`` says.
     parameters : dict or list of dict
         Lists of values or distributions, as of `RandomizedSearchCV`.
     n_initial_parameters : int or "grid", default=10
@@ -141,7 +142,7 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
     Parameters
     ----------
     estimator : estimator
-        With ``partial_fit``.
+        As of `IncrementalSearchCV`.
     parameters : dict or list of dict
         As of `IncrementalSearchCV`.
     n_initial_parameters : int or "grid", default=10
@@ -248,7 +249,7 @@ class HyperbandSearchCV(IncrementalSearch):
     Parameters
     ----------
     estimator : estimator
-        With ``partial_fit``.
+        As of `IncrementalSearchCV`.
     parameters : dict or list of dict
         As of `IncrementalSearchCV`.
     max_iter : int, default=81

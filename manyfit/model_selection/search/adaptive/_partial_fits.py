@@ -1,9 +1,8 @@
-"""Models that grow by `partial_fit`, as candidates of the engine: a fit goes on from a model."""
+"""Models that are trained further, as candidates of the engine: a fit goes on from a model."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from manyfit.model_selection.job._job import Job, Result
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
+from manyfit.model_selection.search.adaptive._growing import grow_function
 
 
 class Kept:
@@ -28,20 +28,21 @@ class Kept:
 
 
 class PartialFits(BaseEstimator):
-    """Its fit calls `partial_fit` of a copy of a model some times on all rows; `model_` is the copy."""
+    """Its fit trains a copy of a model some calls further on all rows; `model_` is the copy."""
 
-    def __init__(self, kept: Any = None, n_calls: int = 1, classes: Any = None) -> None:
+    def __init__(self, kept: Any = None, n_made: int = 0, n_calls: int = 1, classes: Any = None) -> None:
         self.kept = kept
+        self.n_made = n_made
         self.n_calls = n_calls
         self.classes = classes
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> PartialFits:
         """Go on from the model."""
         model = self.kept.model
-        if self.classes is not None and "classes" in inspect.signature(model.partial_fit).parameters:
-            params["classes"] = self.classes
-        for _ in range(self.n_calls):
-            model.partial_fit(X, *(() if y is None else (y,)), **params)
+        grow, classes = grow_function(model), {} if self.classes is None else {"classes": self.classes}
+        assert grow is not None
+        for made in range(self.n_made, self.n_made + self.n_calls):
+            grow(model, made, (X,) if y is None else (X, y), params | classes)
         self.model_ = model
         return self
 
@@ -57,12 +58,12 @@ class ModelScorer:
 
 
 def advance(
-    job: Job, models: Sequence[Any], calls: Sequence[int], classes: Any
+    job: Job, models: Sequence[Any], made: Sequence[int], calls: Sequence[int], classes: Any
 ) -> tuple[list[Result], Report]:
-    """Let models make so many calls each, and score them; results hold the models as ``model``."""
+    """Let models that have made some calls make more, and score them; results hold them as ``model``."""
     candidates: list[Mapping[str, Any]] = [
-        {"kept": Kept(model), "n_calls": int(n), "classes": classes}
-        for model, n in zip(models, calls, strict=True)
+        {"kept": Kept(model), "n_made": int(before), "n_calls": int(n), "classes": classes}
+        for model, before, n in zip(models, made, calls, strict=True)
     ]
     job = replace(job, candidates=candidates)
     results, report = run(job, prepare(job))

@@ -22,6 +22,7 @@ from manyfit.metrics import check_scoring
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
+from manyfit.model_selection.search.adaptive._growing import grow_function
 from manyfit.model_selection.search.adaptive._partial_fits import ModelScorer, PartialFits, advance
 from manyfit.model_selection.search.adaptive._schedules import (
     Schedule,
@@ -134,12 +135,13 @@ class IncrementalSearch(SklearnBaseSearchCV):
         Raises
         ------
         TypeError
-            If the estimator has no ``partial_fit``.
+            If the estimator can be trained further neither by ``partial_fit`` nor by ``warm_start``.
         """
-        if not hasattr(self.estimator, "partial_fit"):
+        if grow_function(self.estimator) is None:
             raise TypeError(
-                f"{type(self).__name__} trains models by partial_fit, which {type(self.estimator).__name__} "
-                "does not have. Use HalvingGridSearchCV with one of its integer parameters as the resource."
+                f"{type(self).__name__} trains models by partial_fit, or as boosting and forests with "
+                f"warm_start, which {type(self.estimator).__name__} does not have. Use HalvingGridSearchCV "
+                "with one of its integer parameters as the resource."
             )
         start = time.perf_counter()
         X, y, *values = compute_dask_inputs((X, y, *fit_params.values()), type(self).__name__)
@@ -154,12 +156,10 @@ class IncrementalSearch(SklearnBaseSearchCV):
         self._models, self._params, self._stopped = {}, {}, set()
 
         def evaluate(targets: Mapping[Any, int]) -> None:
-            made = {
-                one: (self.model_history_.get(one) or [{}])[-1].get("partial_fit_calls", 0) for one in targets
-            }
-            ids = list(targets)
-            calls = [targets[one] - made.get(one, 0) for one in ids]
-            results, report = advance(job, [self._models[one] for one in ids], calls, classes)
+            ids, before = list(targets), self._calls()
+            made = [before.get(one, 0) for one in ids]
+            calls = [targets[one] - n for one, n in zip(ids, made, strict=True)]
+            results, report = advance(job, [self._models[one] for one in ids], made, calls, classes)
             self.report_ = report if not self.history_ else self.report_.merged(report)
             for one, n, result in zip(ids, calls, results, strict=True):
                 self._record(one, targets[one], n, result, time.perf_counter() - start)

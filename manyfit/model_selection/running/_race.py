@@ -1,0 +1,157 @@
+"""A race over splits: settings whose first scores are clearly worse are not fitted on the other splits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from manyfit.model_selection.job._job import Pair, Result
+
+# A setting is out below this. `python -m benchmarks race-boosting` shows how often the choice stays the same.
+_P = 0.1
+
+
+class Rule(Protocol):
+    """Says which settings are out of a race."""
+
+    @property
+    def first(self) -> int:
+        """Splits on which a setting is scored before it is compared."""
+
+    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
+        """Whether a setting is clearly worse than the best one, by their scores on the same splits."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """A setting is out if its mean score is more than `margin` below the best one's."""
+
+    margin: float
+    first: int = 2
+
+    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
+        """See `Rule`."""
+        return bool((best - own).mean() > self.margin)
+
+
+class Wilcoxon:
+    """A setting is out if Wilcoxon's signed-rank test says so; fewer splits than `first` cannot."""
+
+    first = 4
+
+    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
+        """See `Rule`."""
+        from scipy.stats import wilcoxon
+
+        if (best == own).all():
+            return False
+        test = wilcoxon(best, own, alternative="greater", zero_method="zsplit")
+        return bool(test.pvalue < _P)
+
+
+class PairedTTest:
+    """A setting is out if the t-test of the differences to the best one says so."""
+
+    first = 3
+
+    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
+        """See `Rule`."""
+        from scipy.stats import ttest_rel
+
+        differences = best - own
+        if np.ptp(differences) == 0:
+            return bool(differences[0] > 0)
+        return bool(ttest_rel(best, own, alternative="greater").pvalue < _P)
+
+
+RULES: dict[str, type[Rule]] = {"wilcoxon": Wilcoxon, "t-test": PairedTTest}
+
+
+def rule_of(race: str | float, n_splits: int, name: str) -> Rule:
+    """The rule that the parameter `race` of a search means; ValueError if there are too few splits for it."""
+    rule: Rule = RULES[race]() if isinstance(race, str) else Margin(float(race))
+    if n_splits <= rule.first:
+        raise ValueError(
+            f"race={race!r} compares settings after {rule.first} splits, and {name} has {n_splits}. Use more "
+            "splits (cv=10), or race=None."
+        )
+    return rule
+
+
+Scores = Mapping[int, Mapping[int, float]]
+
+
+class Race:
+    """Divides the fits of settings into stages, and drops settings between them.
+
+    `metric` is the name of the score that decides, if there are several. `dropped` has the number of splits
+    on which each setting was scored that is out.
+    """
+
+    def __init__(self, rule: Rule, metric: str | None) -> None:
+        self._rule, self._metric, self._first = rule, metric, rule.first
+        self.dropped: dict[int, int] = {}
+
+    def stages(
+        self, pairs: Iterable[Pair], results: Mapping[Pair, Result], n_workers: int
+    ) -> Iterator[list[Pair]]:
+        """Pairs to fit next, some splits of each setting that is left; `results` grows in between.
+
+        Where fewer settings are left than workers, a stage has more splits of each.
+        """
+        waiting: dict[int, list[Pair]] = defaultdict(list)
+        for pair in sorted(pairs):
+            waiting[pair[0]].append(pair)
+        self._drop(waiting, results)  # by the scores of a checkpoint
+        size = self._first
+        while waiting:
+            yield sorted(pair for left in waiting.values() for pair in left[:size])
+            for c, left in list(waiting.items()):
+                waiting[c] = left[size:]
+            self._drop(waiting, results)
+            for c in [c for c, left in waiting.items() if not left]:
+                del waiting[c]
+            size = max(1, n_workers // max(len(waiting), 1))
+
+    def _drop(self, waiting: dict[int, list[Pair]], results: Mapping[Pair, Result]) -> None:
+        scores: dict[int, dict[int, float]] = defaultdict(dict)
+        for (c, i), result in results.items():
+            if c not in self.dropped:
+                scores[c][i] = self._score(result)
+        for c in [c for c, left in waiting.items() if left]:
+            if len(scores[c]) >= self._first and self.is_out(c, scores):
+                self.dropped[c] = len(scores.pop(c))
+                del waiting[c]
+
+    def is_out(self, c: int, scores: Scores) -> bool:
+        """Whether a setting is clearly worse than the best one that has its splits and is not out."""
+        splits = sorted(scores[c])
+        same = {k: np.array([own[i] for i in splits]) for k, own in scores.items() if own.keys() >= {*splits}}
+        finite = {k: own for k, own in same.items() if np.isfinite(own).all()}
+        if not finite or c not in finite:
+            return bool(finite)  # its mean is not a number, and it ranks last
+        best = max(finite, key=lambda k: finite[k].mean())
+        return finite[best].mean() > finite[c].mean() and self._rule.worse(finite[best], finite[c])
+
+    def _score(self, result: Result) -> float:
+        scores: Any = result["test_scores"]
+        if not isinstance(scores, Mapping):
+            return float(scores)
+        if self._metric not in scores:
+            raise ValueError(
+                f"race compares settings by one score, and there are {', '.join(map(repr, scores))}. Set "
+                f"`refit` to the one that decides, got refit={self._metric!r}."
+            )
+        return float(scores[self._metric])
+
+
+def describe(dropped: Mapping[int, int], candidates: Sequence[Any], n_splits: int) -> list[dict[str, Any]]:
+    """Entries of the report for settings that are out, in their order."""
+    return [
+        {"candidate": c, "params": candidates[c], "fits": n, "fits_not_made": n_splits - n}
+        for c, n in sorted(dropped.items())
+    ]

@@ -1,0 +1,62 @@
+"""`explain` says what manyfit would share of a search, and changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+import manyfit
+from manyfit.model_selection import GridSearchCV as Shared
+
+X, Y = load_diabetes(return_X_y=True)
+GRID = {"alpha": [0.1, 1.0]}
+
+
+@pytest.mark.parametrize("search", [GridSearchCV(Ridge(), GRID), RandomizedSearchCV(Ridge(), GRID, n_iter=2)])
+def test_the_plan_is_that_of_manyfits_search_and_the_search_stays_as_it_is(search: Any) -> None:
+    before = dict(vars(search))
+    plan = manyfit.explain(search, X, Y)
+    assert (
+        str(plan)
+        == str(Shared(Ridge(), GRID).plan(X, Y))
+        == str(manyfit.explain(Shared(Ridge(), GRID), X, Y))
+    )
+    assert vars(search) == before and not hasattr(search, "best_params_")
+
+
+def test_it_says_what_to_set() -> None:
+    forest = GridSearchCV(RandomForestRegressor(), {"n_estimators": [5, 10]})
+    advice = "Set random_state of RandomForestRegressor to an integer: the largest fit of a split then holds"
+    assert advice in str(manyfit.explain(forest, X, Y))
+    same = clone(forest).set_params(estimator__random_state=0)
+    assert manyfit.explain(same, X, Y).advice == ()
+    depths = clone(forest).set_params(param_grid={"max_depth": [1, 2]})  # which share nothing anyway
+    assert manyfit.explain(depths, X, Y).advice == ()
+
+
+class OwnFit(GridSearchCV):
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        return super().fit(X, y, **params)
+
+
+class OwnTable(GridSearchCV):
+    def _format_results(self, *args: Any) -> Any:
+        return super()._format_results(*args)
+
+
+def test_what_manyfit_does_not_run() -> None:
+    for search, why in (
+        (OwnFit(Ridge(), GRID), "its class overrides fit"),
+        (OwnTable(Ridge(), GRID), "OwnTable overrides _format_results"),
+        (Ridge(), "explain takes a GridSearchCV"),
+    ):
+        with pytest.raises(TypeError, match=why):
+            manyfit.explain(search, X, Y)
+    with manyfit.installed():
+        assert "Shared work answers" in str(manyfit.explain(GridSearchCV(Ridge(), GRID), X, Y))
