@@ -69,6 +69,7 @@ assert issubclass(HalvingRandomSearchCV, sklearn.model_selection.HalvingRandomSe
 """
 
 
+@pytest.mark.thorough
 def test_experimental_searches_need_not_be_enabled():
     subprocess.run([sys.executable, "-W", "error", "-c", EXPERIMENTAL], check=True)
 

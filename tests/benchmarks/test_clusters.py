@@ -46,7 +46,7 @@ def around(client, monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        "cluster-shared-affine",
+        pytest.param("cluster-shared-affine", marks=pytest.mark.thorough),
         # What its fits import takes as long as all other tests.
         pytest.param("cluster-overhead", marks=pytest.mark.thorough),
     ],

@@ -79,7 +79,7 @@ def _check_fits(result):
     assert scaler == pca == svc == result.settings * result.splits
     scaler, pca, svc = (result.row("manyfit n_jobs=None").fits[step] for step in steps)
     assert scaler == result.splits
-    assert pca == 2 * result.splits
+    assert pca == result.splits  # the fit of the most components serves the others
     assert svc == result.settings * result.splits
     # worker processes count for themselves
     assert result.row("manyfit n_jobs=-1").fits is None

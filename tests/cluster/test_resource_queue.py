@@ -32,6 +32,13 @@ def test_items_are_put_together_in_order_and_none_is_lost(each: float, slots: in
     assert len(tasks[0]) == 1
 
 
+def test_items_that_are_put_back_come_first() -> None:
+    lane = ResourceQueue((), range(5), _one)
+    taken = lane.chunks.take(1) + lane.chunks.take(1)
+    lane.chunks.put_back(taken)
+    assert [lane.chunks.take(1) for _ in range(5)] == [(i,) for i in range(5)]
+
+
 def test_fewer_tasks_than_items_of_the_benchmark() -> None:
     """120 fits of 0.16 s on two slots."""
     assert len(_handed_out(120, 0.16, 2)) < 75

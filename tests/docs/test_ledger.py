@@ -17,6 +17,7 @@ def test_the_ledger_is_current():
 
 def test_all_exports_have_a_row():
     classes = {name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")}
+    classes -= {"Incremental", "ParallelPostFit"}  # of no class of scikit-learn's
     assert classes == set(CATALOG) == {row["Estimator"].strip("`") for row in _ledger.rows()}
 
 

@@ -79,7 +79,7 @@ def without_runpy(text: str) -> list[str]:
     return [line for line in text.splitlines() if "runpy>" not in line]
 
 
-@pytest.mark.parametrize("what", spread(["raise", "text", "hook", "interrupt", "late"], 2))
+@pytest.mark.parametrize("what", spread(["raise", "text", "hook", "interrupt", "late"], 1))
 def test_a_script_ends_as_under_python(what, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "program.py").write_text(PROGRAM)

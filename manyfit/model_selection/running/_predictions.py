@@ -12,10 +12,28 @@ import scipy.sparse
 from manyfit._compat import columns_of_all_classes
 from manyfit.folds import Splits, is_row_source
 from manyfit.model_selection.job._job import Job, Pair
-from manyfit.model_selection.job._predictions import Predicted, Recording
+from manyfit.model_selection.job._predictions import Predicted, Recording, recording_of
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import run
+
+
+def note_predictions(search: Any, evaluation: Any) -> None:
+    """Set ``cv_predictions_`` if the search asks for it.
+
+    Raises a ValueError if it has no best setting, and does not ask for the predictions of all.
+    """
+    vars(search).pop("cv_predictions_", None)
+    recording = recording_of(search.return_predictions)
+    if recording is None:
+        return
+    best = None if recording.every else getattr(search, "best_index_", None)
+    if best is None and not recording.every:
+        raise ValueError(
+            f"return_predictions={search.return_predictions!r} needs a best setting: with several metrics,"
+            " set refit to the name of one, or ask for return_predictions='all'."
+        )
+    search.cv_predictions_ = evaluation.predictions(recording, best)
 
 
 def collect_predictions(

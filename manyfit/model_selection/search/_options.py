@@ -46,8 +46,8 @@ OPTIONS: dict[str, Any] = {
     "checkpoint": [str, os.PathLike, None],
     "early_stopping": [StrOptions({"fold"}), None],
     "engine": [StrOptions({"sklearnex"}), None],
+    "return_predictions": ["boolean", str, tuple],
     "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     "fit_timeout": [_Number(numbers.Real, 0, None, closed="neither"), None],
-    "return_predictions": ["boolean", str, tuple],
     "race": [StrOptions(set(RULES)), _Number(numbers.Real, 0, None, closed="left"), None],
 }

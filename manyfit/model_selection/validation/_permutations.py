@@ -88,4 +88,5 @@ def permute_on_moments(function: Callable[..., Any], module: str) -> Callable[..
         names = {"Parallel": fits.parallel, "clone": fits.clone}
         return replace_globals(function, module, **names)(*args, **kwargs)
 
+    permutation_test_score.__module__ = module  # where pickle finds it
     return permutation_test_score

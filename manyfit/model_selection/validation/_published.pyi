@@ -12,7 +12,6 @@ from sklearn.model_selection import ParameterSampler as ParameterSampler
 from sklearn.model_selection import TunedThresholdClassifierCV as TunedThresholdClassifierCV
 from sklearn.model_selection import ValidationCurveDisplay as ValidationCurveDisplay
 from sklearn.model_selection import check_cv as check_cv
-from sklearn.model_selection import permutation_test_score as permutation_test_score
 
 __all__ = [
     "BaseCrossValidator", "BaseShuffleSplit", "FixedThresholdClassifier", "GroupKFold",
@@ -106,6 +105,20 @@ def learning_curve(
     return_times: Any = ...,
     params: Any = ...,
     engine: Any = ...,
+) -> Any: ...
+def permutation_test_score(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = ...,
+    cv: Any = ...,
+    n_permutations: Any = ...,
+    n_jobs: Any = ...,
+    random_state: Any = ...,
+    verbose: Any = ...,
+    scoring: Any = ...,
+    params: Any = ...,
 ) -> Any: ...
 def train_test_split(
     *arrays: Any,

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.model_selection import HalvingGridSearchCV as TheirGrid
 from sklearn.model_selection import HalvingRandomSearchCV as TheirRandom
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.model_selection import (
@@ -35,7 +35,7 @@ TREES = {"max_depth": [1, 2, 4, None], "min_samples_leaf": [1, 5]}
 GRIDS = {
     "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": ALPHAS["alpha"]}),
     "shared steps": (
-        make_pipeline(PowerTransformer(), DecisionTreeRegressor(random_state=0)),
+        make_pipeline(MinMaxScaler(clip=True), DecisionTreeRegressor(random_state=0)),
         {f"decisiontreeregressor__{name}": values for name, values in TREES.items()},
     ),
     "one by one": (DecisionTreeRegressor(random_state=0), TREES),

@@ -336,7 +336,8 @@ def theirs_of(kind):
 @pytest.mark.parametrize(
     "kind",
     [  # workers meet the others
-        pytest.param(kind, marks=pytest.mark.thorough if kind in ON_WORKERS else ()) for kind in SEARCHES
+        pytest.param(kind, marks=pytest.mark.thorough if kind in [*ON_WORKERS, "two jobs"] else ())
+        for kind in SEARCHES
     ],
 )
 def test_scores_are_scikit_learns(kind, trust, tmp_path):

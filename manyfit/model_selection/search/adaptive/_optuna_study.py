@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.introspection.stable_digest import Digester, Unkeyable
-from manyfit.model_selection.running._race import Race, Scores
+from manyfit.model_selection.running._race import Race, Scores, few_splits
 from manyfit.model_selection.search.adaptive._optuna_space import Space
 
 
@@ -178,7 +178,8 @@ class PruningRace(Race):
         if not np.isfinite(list(scores[c].values())).all():
             return True
         self.report(c, scores[c])
-        return bool(self._trials[c].should_prune())
+        with few_splits():  # Optuna's Wilcoxon test, too
+            return bool(self._trials[c].should_prune())
 
     def report(self, c: int, scores: Mapping[int, float]) -> None:
         """Report the scores of a setting, by split, that the study does not know yet."""
