@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 from manyfit.installation._searches import SEARCHES, reason_not_to_serve, shadow_of
 from manyfit.installation._settings import Settings
 from manyfit.model_selection import Plan
 from manyfit.model_selection.search import SharedSearch
+
+_DRAWING = frozenset({"cv", "random_state"})
 
 
 def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
@@ -16,7 +20,8 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
     Parameters
     ----------
     search : estimator
-        A `GridSearchCV` or `RandomizedSearchCV` of scikit-learn, or a search of manyfit. It stays as it is.
+        A `GridSearchCV` or `RandomizedSearchCV` of scikit-learn, or a search of manyfit that has a
+        plan. It stays as it is.
     X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
         The data that ``search.fit`` would get.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
@@ -32,7 +37,7 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
     Raises
     ------
     TypeError
-        If `search` is no search that manyfit can run, with the reason.
+        If `search` is no search that manyfit can run, with the reason; or if its `cv` is an iterator.
 
     See Also
     --------
@@ -56,11 +61,19 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
     if base is None:
         raise TypeError(
             "explain takes a GridSearchCV or RandomizedSearchCV of scikit-learn, or a search of "
-            f"manyfit, got {search!r}."
+            f"manyfit that has a plan, got {search!r}."
         )
     own_fit = type(search).fit is not base.fit or "fit" in vars(search)
     why = "its class overrides fit" if own_fit else reason_not_to_serve(search, (X, y, *params.values()))
     if why is not None:
         raise TypeError(f"manyfit does not run this search: {why}.")
-    plan: Plan = shadow_of(search, base, Settings()).plan(X, y, **params)
+    if isinstance(search.cv, Iterator):
+        raise TypeError(
+            f"explain would use up the splits of {type(search).__name__}, whose cv is an iterator: give a "
+            "list of them."
+        )
+    shadow = shadow_of(search, base, Settings())
+    # Drawing splits and settings moves random states on.
+    vars(shadow).update(copy.deepcopy({name: vars(search)[name] for name in _DRAWING & vars(search).keys()}))
+    plan: Plan = shadow.plan(X, y, **params)
     return plan

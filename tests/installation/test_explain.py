@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 
 import manyfit
 from manyfit.model_selection import GridSearchCV as Shared
@@ -28,6 +29,20 @@ def test_the_plan_is_that_of_manyfits_search_and_the_search_stays_as_it_is(searc
         == str(manyfit.explain(Shared(Ridge(), GRID), X, Y))
     )
     assert vars(search) == before and not hasattr(search, "best_params_")
+
+
+def test_drawing_for_the_plan_leaves_the_searchs_own_draws() -> None:
+    state = np.random.RandomState(0)
+    search = RandomizedSearchCV(
+        Ridge(), GRID, n_iter=2, cv=KFold(3, shuffle=True, random_state=state), random_state=state
+    )
+    before = state.get_state()[1:3]
+    manyfit.explain(search, X, Y)
+    np.testing.assert_equal(state.get_state()[1:3], before)
+    once = GridSearchCV(Ridge(), GRID, cv=KFold(3).split(X))
+    with pytest.raises(TypeError, match="would use up the splits of GridSearchCV.*give a list"):
+        manyfit.explain(once, X, Y)
+    assert once.fit(X, Y).n_splits_ == 3
 
 
 def test_it_says_what_to_set() -> None:

@@ -155,7 +155,7 @@ class Race:
         if self._metric not in scores:
             raise ValueError(
                 f"race compares settings by one score, and there are {', '.join(map(repr, scores))}. Set "
-                f"`refit` to the one that decides, got refit={self._metric!r}."
+                "`refit` to the name of the one that decides."
             )
         return float(scores[self._metric])
 

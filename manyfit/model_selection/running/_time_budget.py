@@ -52,7 +52,8 @@ class TimeBudget:
     def batches(self, pairs: Sequence[Pair], n_settings: int, n_workers: int) -> Iterator[list[Pair]]:
         """All splits of some settings at a time, while the next ones are expected to end within the budget.
 
-        The first batch keeps every worker busy; the time of a setting is the mean of those before.
+        The first batch keeps every worker busy. The time of a setting is the mean of those before;
+        since later ones may be dearer, a batch has at most as many as these.
         """
         of_setting: dict[int, list[Pair]] = defaultdict(list)
         for pair in pairs:
@@ -69,7 +70,7 @@ class TimeBudget:
             seconds = min(self.seconds - self.spent, LONGEST_BATCH * self.seconds)
             if self.is_over:
                 return
-            size = max(int(seconds / each) if each else len(left), 1)
+            size = max(min(int(seconds / each) if each else made, made), 1)
 
 
 def complete(job: Job, results: Mapping[Pair, Result]) -> tuple[list[Result], int]:

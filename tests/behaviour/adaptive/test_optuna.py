@@ -252,6 +252,7 @@ def test_what_cannot_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:
             ValueError,
             "give `sampler` or `study`",
         ),
+        ({"sampler": "tpe"}, TypeError, "sampler has to be a sampler of Optuna's, or None, got 'tpe'"),
     ]
     for options, kind, text in wrong:
         with pytest.raises(kind, match=text):

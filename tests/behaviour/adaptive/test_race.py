@@ -131,7 +131,7 @@ def test_several_metrics_need_one_that_decides() -> None:
     scoring = ["accuracy", "roc_auc"]
     search = GridSearchCV(TREE, GRID, cv=5, race="t-test", scoring=scoring, refit="roc_auc").fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_roc_auc"][search.best_index_])
-    with pytest.raises(ValueError, match="race compares settings by one score.*refit=None"):
+    with pytest.raises(ValueError, match="race compares settings by one score.*Set `refit` to the name"):
         GridSearchCV(TREE, GRID, cv=5, race="t-test", scoring=scoring, refit=False).fit(X, Y)
 
 

@@ -102,7 +102,14 @@ def test_a_batch_is_expected_to_end_in_time():
     for batch in budget.batches([(c, i) for c in range(200) for i in range(2)], 200, n_workers=8):
         sizes.append(len(batch) // 2)
         CLOCK[0] += len(batch) // 2
-    assert sizes == [4, 10, 10, 10, 10, 10, 10, 10, 10, 10, 6]
+    assert sizes == [4, 4, 8, 10, 10, 10, 10, 10, 10, 10, 10, 4]
+
+
+def test_one_cheap_setting_does_not_decide_for_all_others():
+    budget = TimeBudget(20, spread=False)
+    for batch in budget.batches([(c, 0) for c in range(40)], 40, n_workers=1):
+        CLOCK[0] += sum(0.001 if c == 0 else 5.0 for c, _ in batch)
+    assert CLOCK[0] < 21, "a batch has at most as many settings as were fitted before it"
 
 
 def test_groups_that_share_fits_are_finished():

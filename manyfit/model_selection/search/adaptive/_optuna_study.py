@@ -27,6 +27,8 @@ def make_study(n_objectives: int, sampler: Any, seed: int | None, prune: bool) -
     """A new study in memory that maximizes scores."""
     import optuna
 
+    if not isinstance(sampler, optuna.samplers.BaseSampler | None):
+        raise TypeError(f"OptunaSearchCV: sampler has to be a sampler of Optuna's, or None, got {sampler!r}.")
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(level, optuna.logging.WARNING))  # it prints a line for each new study
     try:
