@@ -10,6 +10,9 @@ from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moment
 
 Array = NDArray[Any]
 
+# A mapped column whose squares are a smaller part of what was added up for them is known too badly.
+LEAST_SHARE = 1e-6
+
 
 class KnownSums:
     """Moments of ``[X, Y]`` over all rows, by what Y and the weights hold."""
@@ -35,7 +38,7 @@ class KnownSums:
         return None
 
     def mapped(self, shift: Array, matrix: Array) -> "KnownSums":
-        """The moments of ``(X - shift) @ matrix``."""
+        """The moments of ``(X - shift) @ matrix``; none where a column is nearly lost to rounding."""
         p, k = matrix.shape
         out = KnownSums()
         for key, one in self._found.items():
@@ -45,6 +48,9 @@ class KnownSums:
             whole[p:, k:] = np.eye(d)
             origin = np.concatenate([(one.origin[:p] - shift) @ matrix, one.origin[p:]])
             scatter = whole.T @ one.scatter @ whole
+            added = np.einsum("ij,ij->j", np.abs(whole), np.abs(one.scatter) @ np.abs(whole))
+            if not (np.diagonal(scatter) >= LEAST_SHARE * added).all():
+                continue
             out._found[key] = Moments(
                 one.rows, one.weight, origin, one.offset @ whole, (scatter + scatter.T) / 2.0
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dask
 import numpy as np
 import pytest
+import sklearn.decomposition
 import sklearn.linear_model
 import sklearn.naive_bayes
 import sklearn.preprocessing
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from manyfit.estimators import (
     NMF,
+    PCA,
     GammaRegressor,
     GaussianNB,
     LinearRegression,
@@ -252,3 +254,13 @@ def test_a_large_memory_map_is_read_in_chunks(tmp_path, monkeypatch):
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_sums_of_an_earlier_pass_are_not_mapped_to_a_component_without_variance():
+    values = np.column_stack([X[:, 1:], X[:, 1]])
+    rows = as_chunk_rows(Dataset(values, (30, P)), limit_for(values, 30))
+    rows.moments(V[:, None], [slice(0, N)])  # as a search has summed them
+    ours = make_pipeline(StandardScaler(), PCA(), Ridge()).fit(rows, V).predict(rows)
+    steps = sklearn.preprocessing.StandardScaler(), sklearn.decomposition.PCA()
+    theirs = make_pipeline(*steps, sklearn.linear_model.Ridge()).fit(values, V).predict(values)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
