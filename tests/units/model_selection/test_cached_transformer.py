@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from numpy.testing import assert_array_equal
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -271,3 +272,12 @@ def test_callbacks_see_every_fit():
             assert not hasattr(model[0], "_parent_callback_ctx")
         logs.append(log.seen)
     assert logs[0] == logs[1] and len(logs[0]) > 8
+
+
+def test_work_under_another_configuration_of_sklearn_is_other_work():
+    """A step that sets a configuration for what it fits, say frames as output, must not get other results."""
+    cache = FoldCache(None)
+    plain = cache.work_key("fit", 1)
+    with config_context(transform_output="pandas"):
+        assert cache.work_key("fit", 1) != plain
+    assert cache.work_key("fit", 1) == plain
