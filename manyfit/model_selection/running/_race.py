@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -153,11 +153,16 @@ class Race:
         if not isinstance(scores, Mapping):
             return float(scores)
         if self._metric not in scores:
-            raise ValueError(
-                f"race compares settings by one score, and there are {', '.join(map(repr, scores))}. Set "
-                "`refit` to the name of the one that decides."
-            )
+            refuse_scores(scores)
         return float(scores[self._metric])
+
+
+def refuse_scores(names: Iterable[str]) -> NoReturn:
+    """Raise ValueError: there are several scores, and none is named that decides."""
+    raise ValueError(
+        f"race compares settings by one score, and there are {', '.join(map(repr, names))}. Set `refit` to "
+        "the name of the one that decides."
+    )
 
 
 def describe(dropped: Mapping[int, int], candidates: Sequence[Any], n_splits: int) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.running._predictions import note_predictions, require_choice
-from manyfit.model_selection.running._race import Race, rule_of
+from manyfit.model_selection.running._race import Race, refuse_scores, rule_of
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
@@ -291,7 +291,11 @@ class SharedSearch:
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
         """The race of settings that are fitted one by one; None if all are fitted on all splits."""
-        return None if self.race is None else Race(rule_of(self.race, n_splits, type(self).__name__), metric)
+        if self.race is None:
+            return None
+        if metric is None and isinstance(self.scoring, list | tuple | set | Mapping):
+            refuse_scores(self.scoring)  # those of a function are known after the first fit
+        return Race(rule_of(self.race, n_splits, type(self).__name__), metric)
 
     def _take_frozen(self) -> Frozen | None:
         """The last plan, if the search has not changed since; it is used once."""

@@ -131,8 +131,12 @@ def test_several_metrics_need_one_that_decides() -> None:
     scoring = ["accuracy", "roc_auc"]
     search = GridSearchCV(TREE, GRID, cv=5, race="t-test", scoring=scoring, refit="roc_auc").fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_roc_auc"][search.best_index_])
-    with pytest.raises(ValueError, match="race compares settings by one score.*Set `refit` to the name"):
-        GridSearchCV(TREE, GRID, cv=5, race="t-test", scoring=scoring, refit=False).fit(X, Y)
+    Fixed.fits.clear()
+    for given in (scoring, lambda model, X, y: {"a": model.score(X, y), "b": 0.0}):
+        search = GridSearchCV(Fixed(), {"quality": [0.0, 1.0]}, race="t-test", scoring=given, refit=False)
+        with pytest.raises(ValueError, match="race compares settings by one score.*Set `refit` to the name"):
+            search.fit(X, Y)
+        assert len(Fixed.fits) == (0 if given is scoring else 6)  # of a function they are known later
 
 
 @pytest.mark.parametrize("wrong", [-0.1, "anova", True])
