@@ -157,9 +157,10 @@ def _why_no_more(example: Example, ours: Outcome) -> str:
     whole = time.perf_counter() - start
     report, name = ours.search.report_, type(model[-1]).__name__
     return (
-        f"manyfit made {report.fits_done} fits of {name}, as many as scikit-learn. It shares only the steps "
-        f"before {name}.\nThey take {steps / whole:.0%} of the time of a fit and its scores, so sharing them "
-        f"makes the search at most {whole / (whole - steps):.2f} times as fast."
+        f"manyfit made {report.fits_done} fits of {name}, as many as scikit-learn. It shares the steps "
+        f"before {name}, and what the fits have in common.\nThe steps take {steps / whole:.0%} of the time of "
+        "a fit and its scores: sharing them alone makes the search at most "
+        f"{whole / (whole - steps):.2f} times as fast."
     )
 
 
