@@ -158,8 +158,8 @@ def _why_no_more(example: Example, ours: Outcome) -> str:
     report, name = ours.search.report_, type(model[-1]).__name__
     return (
         f"manyfit made {report.fits_done} fits of {name}, as many as scikit-learn. It shares the steps "
-        f"before {name}, and what the fits have in common.\nThe steps take {steps / whole:.0%} of the time of "
-        "a fit and its scores: sharing them alone makes the search at most "
+        f"before {name}, and what the fits have in common.\nThe steps take {steps / whole:.0%} of the time "
+        "of a fit and its scores: sharing them alone makes the search at most "
         f"{whole / (whole - steps):.2f} times as fast."
     )
 
