@@ -127,8 +127,8 @@ def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> 
     sizes = (len(job.candidates), job.splits.n_splits)
     fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(c, i, sizes)) for c, i in bundle]
     sent.append(bundle)
-    data = job.estimator, job.X, job.y
-    return len(sent) - 1, function, data, common, fits, job.options.host_fallback
+    data, options = (job.estimator, job.X, job.y), job.options
+    return len(sent) - 1, function, data, common, fits, options.host_fallback, options.fits_within
 
 
 class _Arguments(Sequence[Any]):
