@@ -38,6 +38,8 @@ def require_timed_fits(job: Job) -> Job:
     return job
 
 
+COUNT = Interval(numbers.Integral, 1, None, closed="left")
+
 OPTIONS: dict[str, Any] = {
     "sharing": [StrOptions(set(get_args(Sharing)))],
     "verify": [_Number(numbers.Integral, 0, None, closed="left")],
