@@ -224,8 +224,8 @@ class SharedSearch:
         if self.checkpoint is not None and not (self.continues_rounds or evaluates_all_at_once(self)):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
-                " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
-                " searches can continue from a checkpoint."
+                " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV, and halving and"
+                " incremental searches can continue from a checkpoint."
             )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
