@@ -70,9 +70,7 @@ def _measure_hyperband(quick: bool, tell: Tell) -> Findings:
     in_chunks = {"memory_limit": X.nbytes // 2, "n_jobs": 2}
 
     def hyperband(seed: int, **more: Any) -> Any:
-        return HyperbandSearchCV(
-            _LEARNER, _SPACE, max_iter=_MAX_ITER, random_state=seed, **more
-        )
+        return HyperbandSearchCV(_LEARNER, _SPACE, max_iter=_MAX_ITER, random_state=seed, **more)
 
     def every(seed: int) -> Any:
         n_models = hyperband(seed).metadata["n_models"]

@@ -108,6 +108,8 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         As of `GridSearchCV`.
     report_ : Report
         What all batches have done: fits, passes over the data, transfers and seconds.
+    cv_predictions_ : ndarray, sparse matrix or list
+        With `return_predictions`, as of `GridSearchCV`.
 
     See Also
     --------

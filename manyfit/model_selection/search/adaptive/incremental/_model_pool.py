@@ -57,7 +57,7 @@ class ModelPool:
         self.stopped: set[Any] = set()
         self.trained: set[tuple[Any, int]] = set()
         self.report = Report()
-        self._trainer, self._n_splits, self._error_score, self._file = trainer, n_splits, error_score, file
+        self._trainer, self.n_splits, self._error_score, self._file = trainer, n_splits, error_score, file
         self._models: dict[Any, list[Trained]] = {}
         self._params: dict[Any, Any] = {}
         self._failed: set[Any] = set()
@@ -66,20 +66,20 @@ class ModelPool:
     def add(self, name: Any, params: Any, model: Any) -> None:
         """Add a model that is not trained yet."""
         self._params[name] = params
-        self._models[name] = [Trained(model, 0)] * self._n_splits
+        self._models[name] = [Trained(model, 0)] * self.n_splits
 
     @property
     def calls(self) -> dict[Any, int]:
         """Calls that models have made."""
         return {one: records[-1]["partial_fit_calls"] for one, records in self.records.items()}
 
-    def reach(self, targets: Mapping[Any, int]) -> None:
-        """Train models to some calls in all, and score them."""
+    def reach(self, targets: Mapping[Any, int]) -> int:
+        """Train models to some calls in all, and score them; return how many calls each split took."""
         made = self.calls
         steps = [
             Step(one, i, made.get(one, 0), target)
             for one, target in targets.items()
-            for i in range(self._n_splits)
+            for i in range(self.n_splits)
         ]
         checkpoint = None
         if self._file is not None:
@@ -92,13 +92,14 @@ class ModelPool:
         self._take(steps, results)
         seconds = time.perf_counter() - self._start
         for j, (one, target) in enumerate(targets.items()):
-            own = results[j * self._n_splits : (j + 1) * self._n_splits]
+            own = results[j * self.n_splits : (j + 1) * self.n_splits]
             record = new_record(one, self._params[one], target, target - made.get(one, 0), own)
             self.records.setdefault(one, []).append(record | {"elapsed_wall_time": seconds})
             self.history.append(self.records[one][-1])
         others = self.records.keys() - targets.keys() - self._failed
         self._note_failures(targets, results)
         check_fit_failures(results + [{"fit_error": None}] * len(others), self._error_score)
+        return sum(target - made.get(one, 0) for one, target in targets.items())
 
     def _load(self, steps: Sequence[Step], checkpoint: ModelCheckpoint) -> None:
         """Take models from the file that are ahead of ours, where they are needed."""
@@ -123,7 +124,7 @@ class ModelPool:
     def _note_failures(self, targets: Mapping[Any, int], results: Sequence[Result]) -> None:
         """A model ends if its training fails on any split."""
         for j, one in enumerate(targets):
-            own = results[j * self._n_splits : (j + 1) * self._n_splits]
+            own = results[j * self.n_splits : (j + 1) * self.n_splits]
             if any(result["fit_error"] is not None for result in own):
                 self._failed.add(one)
         self.stopped |= self._failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -39,6 +39,7 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import n_workers
 from manyfit.model_selection.search._options import COUNT, OPTIONS
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
+from manyfit.model_selection.search._setup import weights_of
 from manyfit.model_selection.search.adaptive.incremental._chunk_training import ChunkTrainer
 from manyfit.model_selection.search.adaptive.incremental._growing import grow_function
 from manyfit.model_selection.search.adaptive.incremental._model_pool import ModelFile, ModelPool
@@ -58,6 +59,8 @@ from manyfit.model_selection.search.adaptive.incremental._schedules import Sched
 _DEFAULT_TEST_SIZE = 0.2
 # `patience=True` is this share of the most calls.
 _PATIENCE_SHARE = 3
+Groups = Mapping[str, tuple[Schedule, list[Any]]]
+"""Schedules, and the names of their models, by prefix."""
 
 
 class IncrementalSearch(SklearnBaseSearchCV):
@@ -88,20 +91,18 @@ class IncrementalSearch(SklearnBaseSearchCV):
         """Schedules by the prefix of their models' names, each with the settings of its models."""
         raise NotImplementedError
 
-    def _run_search(
-        self, pool: ModelPool, groups: Mapping[str, tuple[Schedule, list[Any]]], train: Callable[..., None]
-    ) -> None:
-        """Let models train until no schedule goes on; `train` trains each to some calls in all."""
+    def _run_search(self, pool: ModelPool, groups: Groups, context: Any) -> None:
+        """Let models train until no schedule goes on; `context` is that of callbacks."""
         targets = {prefix: schedule.start(ids) for prefix, (schedule, ids) in groups.items()}
         while targets:
             wanted = {one: n for group in targets.values() for one, n in group.items()}
-            self._reach(pool, wanted, train)
+            self._reach(pool, wanted, context)
             going_on = {prefix: groups[prefix][0].go_on(pool.records) for prefix in targets}
             # A schedule whose models have all stopped has nothing to compare any more.
             targets = {prefix: group for prefix, group in going_on.items() if group.keys() - pool.stopped}
             pool.forget({one for group in targets.values() for one in group})
 
-    def _reach(self, pool: ModelPool, wanted: Mapping[Any, int], train: Callable[..., None]) -> None:
+    def _reach(self, pool: ModelPool, wanted: Mapping[Any, int], context: Any) -> None:
         """Train models to their targets; with `patience` in parts, after which stalled ones stop."""
         patience = self._patience()
         while True:
@@ -113,11 +114,21 @@ class IncrementalSearch(SklearnBaseSearchCV):
             }
             if not short:
                 return
-            train(short)
+            self._train(pool, short, context)
             for one in short:
                 records = pool.records[one]
                 if math.isnan(records[-1]["score"]) or has_stalled(records, patience, self.tol):
                     pool.stopped.add(one)
+
+    def _train(self, pool: ModelPool, targets: Mapping[Any, int], context: Any) -> None:
+        """Train models to some calls in all, and score them."""
+        task = context.subcontext(task_name="round").call_on_fit_task_begin(estimator=self)
+        n_calls = pool.reach(targets)
+        task.call_on_fit_task_end(estimator=self)
+        if self.verbose:
+            models = list(pool.records.values())
+            best = models[best_of_models(models)][-1]["score"]
+            print(f"{len(targets)} models, {n_calls} calls of partial_fit, best score {best:.4g}")
 
     def _patience(self) -> int:
         if isinstance(self.patience, bool | np.bool_):
@@ -163,41 +174,19 @@ class IncrementalSearch(SklearnBaseSearchCV):
         if classes is None and is_classifier(self.estimator):
             classes = np.unique(y)
         scorer = check_scoring(self.estimator, scoring=self.scoring)
-        root = callback_context(self, None).call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=given)
-        drawn = self._schedules()
-        trainer, splits, file = self._prepare(X, y, given, scorer, classes, drawn)
-        pool = ModelPool(trainer, splits.n_splits, self.error_score, file)
-
-        def train(targets: Mapping[Any, int]) -> None:
-            context = root.subcontext(task_name="round").call_on_fit_task_begin(estimator=self)
-            pool.reach(targets)
-            context.call_on_fit_task_end(estimator=self)
-            if self.verbose:
-                n = sum(one["partial_fit_calls"] for one in pool.history[-len(targets) :])
-                n -= sum(
-                    one[-2]["partial_fit_calls"] for name, one in pool.records.items()
-                    if name in targets and len(one) > 1
-                )  # fmt: skip
-                best = max(records[-1]["score"] for records in pool.records.values())
-                print(f"{len(targets)} models, {n} calls of partial_fit, best score {best:.4g}")
-
+        metadata = weights_of(given)
+        root = callback_context(self, None).call_on_fit_task_begin(
+            estimator=self, X=X, y=y, metadata=metadata
+        )
         try:
-            groups = {}
-            for prefix, (schedule, settings) in drawn.items():
-                names = [f"{prefix}{j}" if prefix else j for j in range(len(settings))]
-                for name, params in zip(names, settings, strict=True):
-                    pool.add(name, params, self._model(params))
-                groups[prefix] = schedule, names
-            self._run_search(pool, groups, train)
-            self.history_, self.model_history_, self.report_ = pool.history, pool.records, pool.report
-            self.scorer_, self.n_splits_, self.multimetric_ = scorer, splits.n_splits, False
+            pool, groups = self._start(X, y, given, scorer, classes)
+            self._run_search(pool, groups, root)
+            self.scorer_, self.n_splits_, self.multimetric_ = scorer, pool.n_splits, False
             self._finish(pool)
         except ValueError as error:
             suggest_parameters(error, self.estimator)
             raise
-        name = type(self.estimator).__name__
-        count_fits(self.report_, name, len(pool.records), splits.n_splits, len(pool.trained))
-        root.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=given)
+        root.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata)
         self.report_.seconds["total"] = time.perf_counter() - start
         return self
 
@@ -229,9 +218,24 @@ class IncrementalSearch(SklearnBaseSearchCV):
         X, y = indexable(X, y)
         return X, y, check_method_params(X, params=dict(zip(params, values, strict=True)))
 
-    def _prepare(
-        self, X: Any, y: Any, params: dict[str, Any], scorer: Any, classes: Any, drawn: Mapping[str, Any]
-    ) -> tuple[Trainer, Splits, ModelFile | None]:
+    def _start(
+        self, X: Any, y: Any, params: dict[str, Any], scorer: Any, classes: Any
+    ) -> tuple[ModelPool, Groups]:
+        """Models that are not trained yet, and their schedules."""
+        drawn = self._schedules()
+        settings = [one for _, some in drawn.values() for one in some]
+        job = self._job(X, y, params, scorer, settings)
+        pool = self._pool(job, classes)
+        groups = {}
+        for prefix, (schedule, some) in drawn.items():
+            names = [f"{prefix}{j}" if prefix else j for j in range(len(some))]
+            for name, one in zip(names, some, strict=True):
+                pool.add(name, one, self._model(one))
+            groups[prefix] = schedule, names
+        return pool, groups
+
+    def _job(self, X: Any, y: Any, params: dict[str, Any], scorer: Any, settings: list[Any]) -> Job:
+        """The search as users see it; the checkpoint compares it."""
         fit, score, split = self._routed(params)
         if self.cv is None:
             size = _DEFAULT_TEST_SIZE if self.test_size is None else self.test_size
@@ -243,21 +247,23 @@ class IncrementalSearch(SklearnBaseSearchCV):
         X = X.source if isinstance(X, IndexedRows) else X
         limit = memory_limit_in_bytes(self.memory_limit)
         options = Options(scorer, fit, score, error_score=self.error_score, memory_limit=limit)
-        settings = [one for _, some in drawn.values() for one in some]
-        # As users see it, for the checkpoint; and as the engine does.
-        job = Job(self.estimator, settings, X, y, splits, options, self.n_jobs)
-        client = None if isinstance(X, ChunkRows) else client_for(None)
+        return Job(self.estimator, settings, X, y, splits, options, self.n_jobs)
+
+    def _pool(self, job: Job, classes: Any) -> ModelPool:
+        options, in_chunks = job.options, isinstance(job.X, ChunkRows)
         fits = replace(
-            job, estimator=PartialFits(), candidates=[], client=client,
-            options=replace(options, scorer=ModelScorer(scorer), return_estimator=True),
+            job, estimator=PartialFits(), candidates=[], client=None if in_chunks else client_for(None),
+            options=replace(options, scorer=ModelScorer(options.scorer), return_estimator=True),
         )  # fmt: skip
         file = None
         if self.checkpoint is not None:
-            compared = replace(job, options=replace(options, fit_params={**fit, "classes": classes}))
-            file = ModelFile(self.checkpoint, identity(compared, self), n_workers(fits))
-        if isinstance(X, ChunkRows):
-            return ChunkTrainer(replace(job, candidates=[]), X, classes), splits, file
-        return EngineTrainer(fits, classes), splits, file
+            params = {**options.fit_params, "classes": classes}
+            compared = identity(replace(job, options=replace(options, fit_params=params)), self)
+            file = ModelFile(self.checkpoint, compared, n_workers(fits))
+        trainer: Trainer = EngineTrainer(fits, classes)
+        if isinstance(job.X, ChunkRows):
+            trainer = ChunkTrainer(replace(job, candidates=[]), job.X, classes)
+        return ModelPool(trainer, job.splits.n_splits, self.error_score, file)
 
     def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """What of the parameters of `fit` goes to the estimator, the scorer and the splitter."""
@@ -292,6 +298,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
 
     def _finish(self, pool: ModelPool) -> None:
         """Set the attributes that tell the result."""
+        self.history_, self.model_history_, self.report_ = pool.history, pool.records, pool.report
         models = list(pool.records.values())
         self.best_index_ = best_of_models(models)
         best = models[self.best_index_][-1]
@@ -305,6 +312,8 @@ class IncrementalSearch(SklearnBaseSearchCV):
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         self.cv_results_ = as_columns(models)
+        name = type(self.estimator).__name__
+        count_fits(self.report_, name, len(models), pool.n_splits, len(pool.trained))
 
     def _draw(self, n: Any, random_state: Any) -> list[dict[str, Any]]:
         if n == "grid":
