@@ -17,6 +17,7 @@ from manyfit._compat import (
     uses_callbacks,
 )
 from manyfit.arrays import Transfers, transfers
+from manyfit.families import continued_fits
 from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
@@ -86,6 +87,8 @@ class Evaluation:
         checkpoint = self._checkpoint(job)
         arrivals = ResultSink(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
+        if (earlier := continued_fits()) is not None:
+            earlier.next_round()
         race = search._make_race(job.splits.n_splits, self._metric())
         out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:

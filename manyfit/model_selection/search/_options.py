@@ -26,8 +26,8 @@ def refuse_checkpoint_in_rounds(search: Any) -> None:
     if search.checkpoint is not None and not (search.continues_rounds or evaluates_all_at_once(search)):
         raise ValueError(
             f"checkpoint={os.fspath(search.checkpoint)!r} was given to {type(search).__name__}, which chooses"
-            " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
-            " searches can continue from a checkpoint."
+            " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV, and halving and"
+            " incremental searches can continue from a checkpoint."
         )
 
 
@@ -51,6 +51,8 @@ def require_timed_fits(job: Job) -> Job:
         )
     return job
 
+
+COUNT = Interval(numbers.Integral, 1, None, closed="left")
 
 OPTIONS: dict[str, Any] = {
     "sharing": [StrOptions(set(get_args(Sharing)))],
