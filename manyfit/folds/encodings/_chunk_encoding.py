@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
-from manyfit.folds.rows.chunks._rows import evenly_spread
+from manyfit.folds.rows.chunks._rows import ChunkRows, evenly_spread
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows
 
@@ -75,16 +76,28 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     # Rows
 
-    def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Held, list[Rows]]]:
+    @property
+    def source(self) -> ChunkRows:
+        return self.table.rows
+
+    def for_thread(self) -> ChunkEncoding:
+        other = copy(self)
+        other.table = copy(self.table)
+        other.table.rows = self.table.rows.for_thread()
+        return other
+
+    def held(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, Held, list[Rows]]]:
         source = self.table.rows
         columns = sorted({piece.column[0] for piece in self._pieces.values() if piece.column is not None})
         if columns:
             load = partial(source.load_columns, columns=columns)
-            for rows, frame, local in source.in_turn(sets, load):
+            for rows, frame, local in source.in_turn(sets, load, reads):
                 yield rows, MixedRows(self._made(rows, Table(frame), columns)), local
             return
         every = [slice(0, self.shape[0])]
-        for rows, local in RowCuts(every if sets is None else sets).reads(source.borders):
+        for rows, local in RowCuts(every if sets is None else sets).reads(source.borders, reads):
             yield rows, MixedRows(self._made(rows, None, columns)), local
 
     def _made(self, rows: slice, table: Table | None, columns: Sequence[int]) -> MixedMatrix:

@@ -41,6 +41,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays._advice import advise
+from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._predictions import note_predictions, require_choice
 from manyfit.model_selection.running._race import Race, refuse_scores, rule_of
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
@@ -127,6 +128,10 @@ class SharedSearch:
         with attributes_restored(self):
             setup = self._setup(X, y, params)
             candidates = list_candidates(self, setup.n_splits)
+        with chunk_workers(setup.X, self.client):
+            return self._plan(setup, candidates)
+
+    def _plan(self, setup: Setup, candidates: list[Any]) -> Plan:
         splits = draw_splits(setup, setup.cv)
         # Only now: drawing may have advanced a random state among the parameters.
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -181,13 +186,18 @@ class SharedSearch:
         refuse_fits_by_sklearn(setup.X, self.refit, self.verify)
         if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
             frozen = None
+        with chunk_workers(setup.X, self.client):
+            self._search(setup, Evaluation(self, setup, frozen, crossed))
+        self.report_.seconds["total"] = time.perf_counter() - start
+        return self
+
+    def _search(self, setup: Setup, evaluation: "Evaluation") -> None:
         metadata = weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
         )
         self.n_splits_ = setup.n_splits
-        evaluation = Evaluation(self, setup, frozen, crossed)
         try:
             if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
                 self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
@@ -210,8 +220,6 @@ class SharedSearch:
         self.cv_results_ = evaluation.formatted
         note_predictions(self, evaluation)
         root.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
-        self.report_.seconds["total"] = time.perf_counter() - start
-        return self
 
     # Before the fits
 
@@ -284,7 +292,7 @@ class SharedSearch:
         job = Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
             self.pre_dispatch, self.sharing, self, contexts,
-            client=None if in_chunks else client_for(self.client),  # chunks are summed where they are read
+            client=None if in_chunks else client_for(self.client),  # `chunk_workers` has it
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
         return require_timed_fits(require_stops(job))

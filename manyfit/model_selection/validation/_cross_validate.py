@@ -28,6 +28,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
@@ -90,10 +91,11 @@ class EngineParallel:
             self._end(job.estimator, report)
             return results
         job = place_data(job)
-        prepared = prepare(job)
-        self._begin(job.estimator, prepared.plan)
-        sink = ResultSink(job)
-        results, report = run(job, prepared, sink)
+        with chunk_workers(job.X, self._client):
+            prepared = prepare(job)
+            self._begin(job.estimator, prepared.plan)
+            sink = ResultSink(job)
+            results, report = run(job, prepared, sink)
         self._end(job.estimator, report)
         if recording is not None:
             (self._own.predictions,) = collect_predictions(job, [0], recording, sink.predicted)

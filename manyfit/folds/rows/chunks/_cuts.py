@@ -27,10 +27,13 @@ def regular_borders(n: int, row_bytes: int, chunk_rows: int, memory: int) -> lis
     return [*range(0, n, size), n]
 
 
-def joined_borders(sizes: Sequence[int], row_bytes: int, memory: int) -> list[int]:
-    """The borders of reads of whole chunks of so many rows; neighbours that are small are read together."""
+def joined_borders(sizes: Sequence[int], row_bytes: int, memory: int, joins: bool = True) -> list[int]:
+    """The borders of reads of whole chunks of so many rows; neighbours that are small are read together.
+
+    Without `joins`, each chunk is a read of its own.
+    """
     require_read(max(sizes, default=0) * row_bytes, memory)
-    most, borders, stop = min(READ_BYTES, memory // MOST_READS), [0], 0
+    most, borders, stop = min(READ_BYTES, memory // MOST_READS) if joins else 0, [0], 0
     for size in sizes:
         if stop > borders[-1] and (stop + size - borders[-1]) * row_bytes > most:
             borders.append(stop)
@@ -57,8 +60,9 @@ class RowCuts:
         """The rows of each set from `start` to `stop`, numbered from `start`."""
         return [_cut(rows, start, stop) for rows in self._sets]
 
-    def reads(self, borders: Sequence[int]) -> Iterator[tuple[slice, list[Rows]]]:
-        """The reads that hold rows of any set, each with those rows."""
+    def reads(self, borders: Sequence[int], some: range | None = None) -> Iterator[tuple[slice, list[Rows]]]:
+        """The reads that hold rows of any set, each with those rows; `some` are those to look at."""
+        borders = borders if some is None else borders[some.start : some.stop + 1]
         for start, stop in pairwise(borders):
             local = self.within(start, stop)
             if any(n_rows(rows) for rows in local):
@@ -68,6 +72,11 @@ class RowCuts:
 def shifted(rows: Rows, start: int) -> Rows:
     """Rows that were numbered from `start`, numbered from 0."""
     return slice(rows.start + start, rows.stop + start) if isinstance(rows, slice) else rows + start
+
+
+def rows_before(rows: Rows, row: int) -> int:
+    """How many of some sorted rows come before a row."""
+    return row - rows.start if isinstance(rows, slice) else int(np.searchsorted(rows, row))
 
 
 def ordered(rows: Rows) -> tuple[Rows, NDArray[Any] | None]:

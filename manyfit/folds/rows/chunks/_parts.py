@@ -49,6 +49,9 @@ class PartRows(ChunkRows):
     ) -> None:
         self._n: int | None = None
         self._n_parts, self._lengths = n_parts, None if lengths is None else list(lengths)
+        # Parts of unknown lengths are read one by one also after they were counted: all passes then merge
+        # sums in the same order.
+        self._joins = lengths is not None
         self._first: Any = None
         self._counting: tuple[int, Any] | None = None  # a part, and its first row
         super().__init__(kind, (-1, p), dtype, [], memory)
@@ -123,8 +126,8 @@ class PartRows(ChunkRows):
                 f"Found array with 0 {what} (shape=({total}, {self.n_columns})): X, a {self.kind}, is empty."
             )
         self._n, self._first = total, None
-        self.borders = joined_borders(self._lengths, self.row_bytes, self.memory)
-        self._ends = np.cumsum([0, *self._lengths])
+        self.borders = joined_borders(self._lengths, self.row_bytes, self.memory, self._joins)
+        self.starts = np.cumsum([0, *self._lengths])
 
     # Reads
 
@@ -147,8 +150,8 @@ class PartRows(ChunkRows):
             before, part = self._counting or (0, self._first_part())
             part = part if columns is None else self.select(part, columns)
             return self.cut(part, start - before, stop - before)
-        first = int(np.searchsorted(self._ends, start, side="right")) - 1
-        last = int(np.searchsorted(self._ends, stop, side="left"))
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        last = int(np.searchsorted(self.starts, stop, side="left"))
         parts = []
         for k in range(first, last):
             part = self.read_part(k, columns)
@@ -156,7 +159,7 @@ class PartRows(ChunkRows):
                 raise ValueError(
                     f"Chunk {k} of X has {len(part)} rows, and had {self._lengths[k]} when they were counted."
                 )
-            low, high = max(start - self._ends[k], 0), min(stop - self._ends[k], len(part))
+            low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], len(part))
             if high > low:
                 parts.append(part if high - low == len(part) else self.cut(part, int(low), int(high)))
         return self.join(parts)
@@ -165,19 +168,28 @@ class PartRows(ChunkRows):
         rows = super().where(start, stop)
         if self._lengths is None or stop is None:
             return rows
-        first, last = np.searchsorted(self._ends, (start, stop - 1), side="right") - 1
+        first, last = np.searchsorted(self.starts, (start, stop - 1), side="right") - 1
         chunks = f"Chunk {first}" if first == last else f"Chunks {first} to {last}"
         return f"{chunks} ({rows[0].lower()}{rows[1:]})"
 
-    def in_turn(self, sets: Sequence[Rows] | None, load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
+    def lets_workers_read(self) -> bool:
+        return self.is_counted
+
+    def number_of(self, rows: slice) -> int:
+        return super().number_of(rows) if self.is_counted else self._n_yielded
+
+    def in_turn(
+        self, sets: Sequence[Rows] | None, load: Load, reads: range | None = None
+    ) -> Iterator[tuple[slice, Any, list[Rows]]]:
         if self.is_counted:
-            yield from super().in_turn(sets, load)
+            yield from super().in_turn(sets, load, reads)
         else:
             yield from self._count([slice(0, sys.maxsize)] if sets is None else sets, load)
 
     def _count(self, sets: Sequence[Rows], load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
         """`in_turn` over all parts, whose rows are counted."""
         cuts, lengths, start = RowCuts(sets), list[int](), 0
+        self._n_yielded = 0
         try:
             with ThreadPoolExecutor(1) as reader:
                 ahead = reader.submit(self._counted_part, 0, 0)
@@ -191,10 +203,15 @@ class PartRows(ChunkRows):
                     self._counting = start, part
                     if len(part):
                         yield slice(start, stop), load(start, stop), cuts.within(start, stop)
+                        self._n_yielded += 1
                     start = stop
         finally:
             self._counting = None
-        self._lengths = lengths
+        self.take_lengths(lengths)
+
+    def take_lengths(self, lengths: Sequence[int]) -> None:
+        """Note the rows of all parts, which were counted."""
+        self._lengths = list(lengths)
         try:
             self._finish_count()
         except Exception as error:
