@@ -50,6 +50,7 @@ from manyfit.model_selection.search._hooks import attributes_restored, check_inp
 from manyfit.model_selection.search._options import OPTIONS, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
+from manyfit.model_selection.search._sample import sample_of
 from manyfit.model_selection.search._setup import (
     Frozen,
     Setup,
@@ -74,6 +75,8 @@ class SharedSearch:
     race: str | float | None = None
     fit_timeout: float | None = None
     return_predictions: Any = False
+    sample: float | None = None
+    random_state: Any = None
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
@@ -129,17 +132,14 @@ class SharedSearch:
             setup = self._setup(X, y, params)
             candidates = list_candidates(self, setup.n_splits)
         with chunk_workers(setup.X, self.client):
-            return self._plan(setup, candidates)
-
-    def _plan(self, setup: Setup, candidates: list[Any]) -> Plan:
-        splits = draw_splits(setup, setup.cv)
-        # Only now: drawing may have advanced a random state among the parameters.
-        own = self.get_params(deep=False)  # type: ignore[attr-defined]
-        self._frozen = Frozen(
-            fingerprint(setup), search_key(own), own, setup.cv, setup.n_splits, splits, candidates
-        )
-        contexts: list[Any] | None = [] if uses_callbacks(self) else None
-        return prepare(self._job(setup, candidates, splits, contexts)).plan
+            splits = draw_splits(setup, setup.cv)
+            # Only now: drawing may have advanced a random state among the parameters.
+            own = self.get_params(deep=False)  # type: ignore[attr-defined]
+            drawn = setup.cv, splits, candidates, setup.sample
+            self._frozen = Frozen(fingerprint(setup), search_key(own), own, *drawn)
+            contexts: list[Any] | None = [] if uses_callbacks(self) else None
+            plan = prepare(self._job(setup, candidates, splits, contexts)).plan
+        return plan if setup.sample is None else setup.sample.note(plan)
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -154,7 +154,7 @@ class SharedSearch:
             that is larger than `memory_limit`, or half of the machine's memory if that is None, is read in
             chunks. An object of another class is read by the `manyfit.folds.RowSource`
             registered for it. Then, and in chunks, every fit must be shared, and the estimator of the refit
-            be one that reads chunks, or `refit` be False.
+            be one that reads chunks, or `refit` be False; unless the search is made on a `sample`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets; None if they come with `Blocks`. The name of a column if X is a data set of Parquet
             files: the other columns are then the features.
@@ -204,6 +204,7 @@ class SharedSearch:
             else:
                 self._run_search(evaluation)  # type: ignore[attr-defined]
             self.report_ = evaluation.report
+            self.report_.sample = None if setup.sample is None else str(setup.sample)
             self._choose(setup, evaluation)
             if self.refit:
                 context = root.subcontext(task_name="refit-with-best-params")
@@ -251,6 +252,10 @@ class SharedSearch:
             if isinstance(source, ChunkRows):
                 expect_rows(source, y)
             X = IndexedRows(source)
+        sample = sample_of(self, X, None if frozen is None else frozen.sample)
+        if sample is not None:
+            X, y, params = sample.take(X, y, params, memory_limit_in_bytes(self.memory_limit))
+            source = None
         (X, y), copy_to_host = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
@@ -267,7 +272,7 @@ class SharedSearch:
         memory_limit_in_bytes(self.memory_limit)
         n_splits = cv.get_n_splits(X, y, **split_params)
         X = X if source is None else source
-        return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host)
+        return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host, sample)
 
     def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         if self.engine is not None:
@@ -292,7 +297,7 @@ class SharedSearch:
         job = Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
             self.pre_dispatch, self.sharing, self, contexts,
-            client=None if in_chunks else client_for(self.client),  # `chunk_workers` has it
+            client=None if in_chunks else client_for(self.client),  # see `chunk_workers`
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
         return require_timed_fits(require_stops(job))

@@ -3,15 +3,17 @@
 import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.estimators import ParallelPostFit
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
-from manyfit.folds import load_targets
+from manyfit.estimators.chunks.methods import why_not_in_chunks
+from manyfit.folds import ChunkRows, load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._chunk_inputs import chunk_input
@@ -49,6 +51,10 @@ def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = _loaded(self, inner.__name__, args, kwargs)
         on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
         best = getattr(self, "best_estimator_", None)
+        if best is not None and _reads_no_chunks(best, (*args, *kwargs.values())):
+            by_block = copy.copy(self)
+            by_block.best_estimator_ = ParallelPostFit(best)
+            return inner(by_block, *args, **kwargs)
         if best is None or not (on_device or predicts_device_labels(best)):
             return inner(self, *args, **kwargs)
         if not supports_device_data(best):
@@ -64,6 +70,11 @@ def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
         return inner(self, *args, **kwargs)
 
     return method
+
+
+def _reads_no_chunks(best: Any, values: Sequence[Any]) -> bool:
+    """Whether X is read in chunks, and an estimator, which was fitted to a sample, reads rows in memory."""
+    return any(isinstance(one, ChunkRows) for one in values) and why_not_in_chunks(best) is not None
 
 
 def _loaded(

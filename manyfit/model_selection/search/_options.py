@@ -49,5 +49,10 @@ OPTIONS: dict[str, Any] = {
     "return_predictions": ["boolean", str, tuple],
     "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     "fit_timeout": [_Number(numbers.Real, 0, None, closed="neither"), None],
+    "sample": [
+        _Number(numbers.Integral, 1, None, closed="left"),
+        _Number(numbers.Real, 0, 1, closed="right"),
+        None,
+    ],
     "race": [StrOptions(set(RULES)), _Number(numbers.Real, 0, None, closed="left"), None],
 }

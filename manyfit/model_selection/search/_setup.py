@@ -13,6 +13,7 @@ from manyfit.folds import ChunkRows, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, read_for_shared_fits
 from manyfit.model_selection.planning._pipeline_spec import value_key
+from manyfit.model_selection.search._sample import Sample
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Setup:
     cv: Any
     n_splits: int
     copy_to_host: TransferCache
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,9 @@ class Frozen:
     search_key: Any
     params: dict[str, Any]  # kept alive, since `search_key` has identities of some
     cv: Any
-    n_splits: int
     splits: Splits
     candidates: list[Any]
+    sample: Sample | None = None
 
 
 def search_key(params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -124,5 +126,6 @@ def refuse_refit_in_chunks(X: ChunkRows, estimator: Any, candidates: Iterable[Ma
             raise TypeError(
                 f"X, a {X.kind} of {X.nbytes:,} bytes, is larger than memory_limit and is read in chunks, "
                 f"which the refit cannot read: {reason}. Set refit=False, or use estimators of "
-                f"manyfit.estimators that read chunks: {', '.join(METHODS)}, alone or in a Pipeline."
+                f"manyfit.estimators that read chunks: {', '.join(METHODS)}, alone or in a Pipeline; or make "
+                f"the search on some rows, by sample=100_000 or another number."
             )

@@ -1,5 +1,6 @@
 """Sets of rows, cut at the borders of the chunks that hold them."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -97,3 +98,20 @@ def _cut(rows: Rows, start: int, stop: int) -> Rows:
         return slice(low - start, max(high, low) - start) if high > low else slice(0, 0)
     low, high = np.searchsorted(rows, (start, stop))
     return rows[low:high] - start
+
+
+def rows_of(part: Any, rows: Rows) -> Any:
+    """Some rows of an array, or of a frame of pandas or polars."""
+    return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
+
+
+def join_frames(parts: Sequence[Any]) -> Any:
+    """Frames of pandas or polars, or arrays, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    library = sys.modules[type(parts[0]).__module__.partition(".")[0]]
+    if hasattr(parts[0], "iloc"):
+        return library.concat(list(parts), ignore_index=True)
+    return library.concat(list(parts))

@@ -17,7 +17,7 @@ from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
+from manyfit.folds.rows.chunks._cuts import RowCuts, join_frames, ordered, rows_of
 from manyfit.folds.rows.chunks._sums import GROUP_READS, SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows, as_rows
 
@@ -248,6 +248,11 @@ class ChunkRows(ChunkSums, HostRows):
         taken = np.empty_like(out)
         taken[order] = out
         return taken
+
+    def load_rows(self, rows: Array) -> Any:
+        """Some rows, in order, as `load_frame` has them."""
+        parts = self.in_turn([rows], self.load_frame)
+        return join_frames([rows_of(frame, local) for _, frame, (local,) in parts])
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
         """Some rows as arrays of at most `size` rows; see `RowSource`. The borders of chunks do not show."""
