@@ -106,7 +106,6 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
         estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
         from scikit-learn's; see Notes. `fit` and `plan` raise ImportError if it is not installed.
-
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
         Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
@@ -123,8 +122,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         ``"all"``, or ``("all", method)``: those of every setting, which `memory_limit` must hold.
     sample : int, float or None, default=None
         Number of rows, or part of them, that the search is made on: folds, fits, scores and the refit. They
-        are drawn without replacement and kept in their order. For an X that is read in chunks it has any
-        estimator searched, as it needs only these rows in memory. None: all rows.
+        are drawn without replacement. Any estimator can then be searched on an X in chunks. None: all rows.
     random_state : int, RandomState instance or None, default=None
         Source of the rows of `sample`.
 

@@ -15,7 +15,6 @@ from sklearn.utils import indexable
 from manyfit._compat import (
     callback_context,
     check_method_params,
-    evaluates_all_at_once,
     fit_context,
     scorers_by_name,
     takes_callback_context,
@@ -47,7 +46,7 @@ from manyfit.model_selection.running._race import Race, refuse_scores, rule_of
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
-from manyfit.model_selection.search._options import OPTIONS, require_timed_fits
+from manyfit.model_selection.search._options import OPTIONS, refuse_checkpoint, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._sample import sample_of
@@ -179,7 +178,7 @@ class SharedSearch:
         """
         start = time.perf_counter()
         vars(self).pop("partial_results_", None)
-        self._refuse_checkpoint_in_rounds()
+        refuse_checkpoint(self)
         frozen = self._take_frozen()
         with transfers() as crossed:
             setup = self._setup(X, y, params, frozen)
@@ -228,14 +227,6 @@ class SharedSearch:
         # scikit-learn recognizes its own metrics, given in place of a scorer, by their module.
         refuse_metrics(self.scoring)
         return super()._get_scorers()  # type: ignore[misc]
-
-    def _refuse_checkpoint_in_rounds(self) -> None:
-        if self.checkpoint is not None and not (self.continues_rounds or evaluates_all_at_once(self)):
-            raise ValueError(
-                f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
-                " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
-                " searches can continue from a checkpoint."
-            )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]

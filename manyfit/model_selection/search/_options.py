@@ -6,7 +6,7 @@ import numbers
 import os
 from typing import Any, get_args
 
-from manyfit._compat import Interval, StrOptions
+from manyfit._compat import Interval, StrOptions, evaluates_all_at_once
 from manyfit.arrays import is_xp_array
 from manyfit.model_selection.job._job import Job, Sharing
 from manyfit.model_selection.running._race import RULES
@@ -36,6 +36,16 @@ def require_timed_fits(job: Job) -> Job:
             f"cannot be combined with this: {why}. Use fit_timeout=None."
         )
     return job
+
+
+def refuse_checkpoint(search: Any) -> None:
+    """Raise ValueError if a search with a checkpoint chooses settings that no checkpoint could know."""
+    if search.checkpoint is not None and not (search.continues_rounds or evaluates_all_at_once(search)):
+        raise ValueError(
+            f"checkpoint={os.fspath(search.checkpoint)!r} was given to {type(search).__name__}, which chooses"
+            " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
+            " searches can continue from a checkpoint."
+        )
 
 
 OPTIONS: dict[str, Any] = {
