@@ -59,6 +59,7 @@ from manyfit.folds.rows._registry import (
     unregister_row_source,
     wrap_rows,
 )
+from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import (
     as_labels,
@@ -128,6 +129,7 @@ __all__ = [
     "Scatter",
     "ScatterMatrix",
     "SingleFold",
+    "SomeRows",
     "SparsePasses",
     "Spectrum",
     "Splits",

@@ -55,7 +55,7 @@ class Report:
         ``memory_limit``.
     passes : float
         Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
-        that were read by themselves count as a part of one; predictions do not count.
+        that were read by themselves count as a part of one. Predictions count for an X in chunks only.
     bytes_read : int
         Bytes of an X that is read in chunks, which the search read before its refit: those of passes, of
         samples and of predictions. 0 for an X in memory.

@@ -77,6 +77,7 @@ def run(
     n_results = Counter(c for c, _ in results)
     report.groups = [_describe(group, total, before, n_results) for group in plan.groups]
     report.cross(crossed)
+    report.passes += prepared.data.take_passes_predicted()
     report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
     prepared.data.bytes_before = prepared.data.bytes_read
     out, n_done = complete(job, results)

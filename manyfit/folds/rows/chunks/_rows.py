@@ -57,6 +57,8 @@ class ChunkRows(ChunkSums, HostRows):
         Whether the rows lie in files, which any process may open.
     read_here : str
         The reason why the workers of a client do not read X; empty if they do, or there is no client.
+    passes_predicted : float
+        Passes that predictions took, as far as rows were read for them.
     bytes_read : int
         Bytes of the rows that were read so far, each as often as it was read.
     failure : Exception or None
@@ -74,7 +76,7 @@ class ChunkRows(ChunkSums, HostRows):
         self.kind, self.shape, self.dtype, self.n_columns = kind, shape, dtype, shape[1]
         self.borders, self.memory = borders, memory
         self.identity: tuple[Any, ...] = (kind, shape)
-        self.bytes_read = 0
+        self.bytes_read, self.passes_predicted = 0, 0.0
         self.failure: Exception | None = None
         self._sample: tuple[Array, Array] | None = None
 
@@ -187,6 +189,11 @@ class ChunkRows(ChunkSums, HostRows):
     @property
     def source(self) -> "ChunkRows":
         return self
+
+    def count_predicted(self, sets: Sequence[Rows]) -> None:
+        """Count the reads that hold rows of some sets, which are predicted."""
+        n_read = sum(rows.stop - rows.start for rows, _ in RowCuts(sets).reads(self.borders))
+        self.passes_predicted += n_read / max(self.shape[0], 1)
 
     # The workers of a cluster
 

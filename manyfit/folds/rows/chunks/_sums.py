@@ -213,6 +213,7 @@ class ChunkSums(RowSource):
         _, m, q = linear.coef.shape
         dtype = np.float32 if keeps_single and self.dtype == np.float32 else np.float64
         out = np.empty((m, n_rows(rows), q), dtype=dtype)
+        self.source.count_predicted([rows])
         for _, _, parts in self.nodes(_Predictions(linear, keeps_single), _join, [rows]):
             for start, part in parts:
                 done = rows_before(rows, start)
