@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, require_read
-from manyfit.folds.rows.chunks._rows import ChunkRows, Load
+from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
@@ -109,7 +109,7 @@ class PartRows(ChunkRows):
     def _first_part(self) -> Any:
         """The first part, kept until the rows are counted."""
         if self._first is None:
-            self._first = self.read_part(0)
+            self._first = with_retries(lambda: self.read_part(0))
         return self._first
 
     def _finish_count(self) -> None:
@@ -231,7 +231,7 @@ class PartRows(ChunkRows):
         if self.failure is not None:
             raise self.failure
         try:
-            part = self._first_part() if k == 0 else self.read_part(k)
+            part = self._first_part() if k == 0 else with_retries(lambda: self.read_part(k))
             require_read(len(part) * self.row_bytes, self.memory)
         except Exception as error:
             error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import time
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,9 @@ from manyfit.folds.splits._atoms import Rows, as_rows
 
 Array = NDArray[Any]
 Load = Callable[[int, int], Any]
+
+# Seconds after which rows are read again that could not be read.
+RETRY_AFTER_S = (0.1, 1.0)
 
 
 class ChunkRows(ChunkSums, HostRows):
@@ -137,7 +141,7 @@ class ChunkRows(ChunkSums, HostRows):
         if self.failure is not None:
             raise self.failure
         try:
-            return load()
+            return with_retries(load)
         except Exception as error:
             error.add_note(f"{self.where(start, stop)} of X, a {self.kind}, could not be read.")
             self.failure = error
@@ -320,6 +324,18 @@ class ChunkRows(ChunkSums, HostRows):
             "is read in chunks, for estimators that accept neither."
         )
         raise self.failure
+
+
+def with_retries(load: Callable[[], Any]) -> Any:
+    """What `load` returns; files and networks that fail are asked again."""
+    for pause in RETRY_AFTER_S:
+        try:
+            return load()
+        except FileNotFoundError:
+            raise
+        except OSError:
+            time.sleep(pause)
+    return load()
 
 
 def evenly_spread(n: int) -> Array:
