@@ -73,7 +73,7 @@ from manyfit.folds.rows.chunks._blocks import Blocks
 from manyfit.folds.rows.chunks._genotypes import Genotypes
 from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targets, read_input
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
-from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_in_file, may_be_in_chunks
+from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sums import ReadSums, Workers
 from manyfit.folds.splits._atoms import AtomGroup, Rows
@@ -159,6 +159,7 @@ __all__ = [
     "from_moments",
     "holds_categories",
     "indicated_classes",
+    "is_dask",
     "is_in_file",
     "is_parquet_path",
     "is_row_source",

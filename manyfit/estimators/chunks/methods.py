@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit.arrays import compute_dask_inputs
 from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares, _naive_bayes, _transformers
-from manyfit.folds import ChunkRows, expect_rows, is_in_file, read_input
+from manyfit.estimators.chunks._lazy import ROWWISE, lazily
+from manyfit.folds import ChunkRows, expect_rows, is_dask, is_in_file, read_input
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.scoring.glm_score import explained_power
 
@@ -87,6 +88,8 @@ def in_chunks(
         return None
     method = METHODS.get(type(estimator).__name__, {}).get(name)
     X, fits = given.pop("X"), name.startswith(("fit", "partial_fit"))
+    if method is not None and name in ROWWISE and is_dask(X) and not given and len(args) < 2:
+        return (lazily(estimator, name, X),)
     names = None if fits else getattr(estimator, "feature_names_in_", None)
     if type(X) is np.memmap and method is None:
         return None

@@ -36,6 +36,12 @@ def is_dataset(X: Any) -> bool:
     return _kind_of(X) == "parquet"
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection of two dimensions whose chunks are NumPy arrays or pandas frames."""
+    kind = _kind_of(X)
+    return kind.startswith("dask") and X.ndim == 2 and _is_on_host(X, kind)
+
+
 def may_be_in_chunks(X: Any) -> bool:
     """Whether X is of a class whose rows can be read in chunks; takes no longer than a look at its class."""
     return bool(_kind_of(X))
