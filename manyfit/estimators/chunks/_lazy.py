@@ -27,7 +27,7 @@ ROWWISE = frozenset(
 def lazily(model: Any, name: str, X: Any) -> Any:
     """A method of a fitted model on the chunks of a Dask array, or the partitions of a frame of numbers.
 
-    A row of ones, or of zeros, tells shape and dtype of the result at once, and errors are raised now. A later
+    A row of ones or zeros tells shape and dtype of the result, and errors are raised now. A later
     fit of the model does not change the result.
     """
     import dask
