@@ -39,6 +39,12 @@ class ChunkEncoding(ChunkSums, Encoding):
     def _empty(self) -> ChunkEncoding:
         return ChunkEncoding(self.table)
 
+    def behind(self, table: ChunkTable) -> ChunkEncoding:
+        """The same encoding of a table that has other atoms."""
+        other = copy(self)
+        other.table = table
+        return other
+
     # Columns
 
     def middle_of(self, j: int, function: Function) -> float:

@@ -26,7 +26,8 @@ class Round:
     """Settings that were evaluated together, with their results.
 
     `groups` and `verified` are the report's entries for the groups of the plan and for verified scores.
-    `checkpoint` is closed. `before` is the number of settings in earlier rounds.
+    `checkpoint` is closed. `before` is the number of settings in earlier rounds. `data` are those of an X in
+    chunks.
     """
 
     job: Job
@@ -36,6 +37,7 @@ class Round:
     verified: Mapping[Pair, list[dict[str, Any]]]
     checkpoint: Checkpoint | None
     before: int
+    data: SearchData | None = None
 
     @property
     def stopped_audit(self) -> set[Pair]:

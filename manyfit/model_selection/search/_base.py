@@ -48,7 +48,7 @@ from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
 from manyfit.model_selection.search._options import OPTIONS, refuse_checkpoint, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
-from manyfit.model_selection.search._refit import fit_on_all_rows
+from manyfit.model_selection.search._refit import refit_shared
 from manyfit.model_selection.search._sample import sample_of
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -372,9 +372,7 @@ class SharedSearch:
             X, y, params = evaluation.data_for(self.best_estimator_)
             data = (X,) if y is None else (X, y)
             with refitting(int(self.verbose), evaluation.seconds):
-                model = fit_on_all_rows(
-                    self.best_estimator_, evaluation.rowwise_of(self.best_index_), data, params
-                )
+                model = refit_shared(self.best_estimator_, evaluation, self.best_index_, data, params)
                 if model is None:
                     self.best_estimator_.fit(*data, **params)
                 else:

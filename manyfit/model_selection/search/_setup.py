@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from manyfit._compat import num_samples
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
-from manyfit.estimators.chunks.methods import METHODS, why_not_in_chunks
+from manyfit.estimators.chunks.methods import METHODS, why_not_refitted
 from manyfit.folds import ChunkRows, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, read_for_shared_fits
@@ -121,7 +121,7 @@ def refuse_refit_in_chunks(X: ChunkRows, estimator: Any, candidates: Iterable[Ma
             chosen = clone(estimator).set_params(**clone(dict(params), safe=False))
         except Exception:  # an unknown parameter; its fit raises it again in scikit-learn's own words
             continue
-        reason = why_not_in_chunks(chosen)
+        reason = why_not_refitted(chosen)
         if reason is not None:
             raise TypeError(
                 f"X, a {X.kind} of {X.nbytes:,} bytes, is larger than memory_limit and is read in chunks, "
