@@ -59,9 +59,7 @@ def why_not_summed(step: Any) -> str | None:
     elif cls is Pipeline:
         parts = [part for _, part in step.steps]
     elif cls is SimpleImputer and (step.add_indicator or step.strategy not in _FILLS):
-        return (
-            f"SimpleImputer with add_indicator, or another strategy than {', '.join(_FILLS)}, reads X whole"
-        )
+        return f"SimpleImputer(strategy={step.strategy!r}, add_indicator={step.add_indicator}) reads X whole"
     elif cls in (OneHotEncoder, OrdinalEncoder) and (step.min_frequency or step.max_categories):
         return f"{cls.__name__} with rare categories reads X whole"
     else:
@@ -129,9 +127,7 @@ def _made_rows(X: ChunkRows, encoding: ChunkEncoding) -> Any:
     import pandas as pd
 
     if not isinstance(first, pd.DataFrame):
-        raise TypeError(
-            f"The refit reads frames of pandas, and X has {type(first).__name__}. Set refit=False."
-        )
+        raise TypeError(f"The refit reads frames of pandas, not {type(first).__name__}. Set refit=False.")
     columns = {}
     for j, name in enumerate(first.columns):
         own = labels.get(j) or [first[name].iloc[0] if encoding.table.number_kind(j) is None else 0]

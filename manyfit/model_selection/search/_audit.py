@@ -12,6 +12,7 @@ from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
 from manyfit.model_selection.planning._plan import Group, Plan
+from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink

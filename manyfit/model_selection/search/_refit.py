@@ -34,7 +34,7 @@ from manyfit.model_selection.sharing.transformers._step_wrappers import (
 def refit_shared(
     estimator: Any, evaluation: Any, best: int, data: tuple[Any, ...], params: Mapping[str, Any]
 ) -> Any:
-    """Fit the best estimator to X and y by what its search has made; None if it is fitted in the usual way."""
+    """Fit the best estimator by what its search has made; None if it is fitted in the usual way."""
     searched = evaluation.chunks_of(best)
     if searched is None:
         return fit_on_all_rows(estimator, evaluation.rowwise_of(best), data, params)
