@@ -41,7 +41,7 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def behind(self, table: ChunkTable) -> ChunkEncoding:
         """The same encoding of a table that has other atoms."""
-        other = copy(self)
+        other = self.copied()
         other.table = table
         return other
 
@@ -87,8 +87,7 @@ class ChunkEncoding(ChunkSums, Encoding):
         return self.table.rows
 
     def for_thread(self) -> ChunkEncoding:
-        other = copy(self)
-        other.table = copy(self.table)
+        other = self.behind(copy(self.table))
         other.table.rows = self.table.rows.for_thread()
         return other
 

@@ -232,8 +232,7 @@ class ChunkRows(ChunkSums, HostRows):
         """On a worker: take the results of `inputs`."""
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = ("workers", "known_sums", "failure")
-        return {"failure": None, **{k: v for k, v in vars(self).items() if k not in left_out}}
+        return {**super().__getstate__(), "failure": None}
 
     def take(self, rows: Any) -> Array:
         """Some rows as an ndarray of shape (n_rows, p); see `RowSource`."""

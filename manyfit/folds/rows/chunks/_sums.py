@@ -173,10 +173,18 @@ class ChunkSums(RowSource):
 
     def for_thread(self) -> Self:
         """A copy with counts of its own, for one thread of a worker."""
-        other = object.__new__(type(self))  # a copy by pickle would open files
-        vars(other).update(vars(self))
+        other = self.copied()
         other.source.bytes_read = 0
         return other
+
+    def copied(self) -> Self:
+        """A copy that shares files and sums, which pickles leave out."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("workers", "known_sums")}
 
     # The methods of a `RowSource`
 
