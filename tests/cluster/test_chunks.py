@@ -8,6 +8,7 @@ from typing import Any
 
 import dask
 import dask.array as da
+import dask.dataframe
 import h5py
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import zarr
-from distributed import get_worker, wait
+from distributed import wait
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.model_selection import KFold
@@ -101,7 +102,10 @@ def client():
 @pytest.mark.parametrize(("kind", "name"), covering(KINDS, list(SEARCHES), strength=1))
 def test_the_bits_of_a_local_run(kind, name, client, tmp_path):
     given = given_as(kind, tmp_path)
-    alone = _fit(name, given, client=False)
+    with dask.config.set(scheduler="threads"):
+        local = da.from_array(X, chunks=(ROWS, 3)) if kind in ("persisted", "unknown chunks") else given
+        local = local[da.ones(N, chunks=ROWS, dtype=bool)] if kind == "unknown chunks" else local
+        alone = _fit(name, local, client=False)
     search = _fit(name, given, client=client)
     np.testing.assert_array_equal(_scores(search), _scores(alone))
     assert search.report_.fits_done == 0
@@ -112,11 +116,7 @@ def test_the_bits_of_a_local_run(kind, name, client, tmp_path):
 
 
 def test_rows_are_read_on_workers_and_the_plan_says_what_they_hold(client):
-    def note(block):
-        get_worker()  # raises ValueError outside of workers
-        return block
-
-    lazy = da.from_array(X, chunks=(ROWS, P)).map_blocks(note, dtype=float, meta=np.empty((0, P)))
+    lazy = da.from_array(X, chunks=(ROWS, P)).map_blocks(np.positive, dtype=float)
     search = GridSearchCV(OWN, {}, memory_limit=LIMIT, client=client)
     plan = search.plan(lazy, Y)
     assert plan.reading[1] == "a task holds 1,600 bytes of X at most, beside its sums, y and weights"
@@ -136,15 +136,14 @@ def test_chunks_that_workers_keep_are_not_moved(client):
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (Blocks(lambda: iter([X[:700], X[700:]])), "the process of the search reads a Blocks of arrays"),
+        (Blocks(lambda: iter(np.array_split(X, 50))), "the process of the search reads a Blocks of arrays"),
         (da.from_array(X, chunks=(ROWS, P)), "its chunks are in the memory of this process"),
         (zarr.array(X, chunks=(ROWS, P)), "its store is the memory of this process"),
     ],
     ids=["blocks", "dask", "zarr"],
 )
 def test_what_workers_cannot_read_is_read_here(given, reason, client):
-    limit = X.nbytes - 1 if isinstance(given, Blocks) else LIMIT
-    search = GridSearchCV(OWN, {}, memory_limit=limit, client=client)
+    search = GridSearchCV(OWN, {}, memory_limit=LIMIT, client=client)
     assert search.plan(given, Y).reading[0].endswith(f"and not by the workers of the client: {reason}")
     np.testing.assert_allclose(
         _scores(search.fit(given, Y)), _scores(GridSearchCV(OWN, {}).fit(X, Y)), rtol=1e-12
@@ -181,14 +180,18 @@ def test_tasks_of_equal_size():
     assert len(sizes) == 2000 and set(sizes) == {2}
 
 
-def _slow(block):
-    time.sleep(0.05)
+def _elsewhere(block, process):
+    """A block that is computed, not in some process."""
+    assert os.getpid() != process
+    time.sleep(0.02)
     return block
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_costs_its_chunks(tmp_path):
-    lazy = da.from_array(X, chunks=(ROWS, P)).map_blocks(_slow, dtype=float, meta=np.empty((0, P)))
+    lazy = da.from_array(X, chunks=(ROWS, P)).map_blocks(
+        _elsewhere, os.getpid(), dtype=float, meta=np.empty((0, P))
+    )
     with by_hand(tmp_path, n_workers=2) as client:
         pids = client.run(os.getpid)
         meanwhile(1.0, kill, [next(iter(pids.values()))])

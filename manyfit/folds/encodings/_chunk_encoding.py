@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -126,7 +128,9 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def rows_in_memory(self, rows: Rows) -> Held:
         index, order = ordered(rows)
-        parts = [block.mixed.take(local) for _, block, (local,) in self.held([index])]  # type: ignore[union-attr]
+        nodes = self.nodes(_taken, operator.add, [index])
+        found = sorted((one for _, _, parts in nodes for one in parts), key=itemgetter(0))
+        parts = [part for _, part in found]
         joined = MixedMatrix(
             np.concatenate([part.numbers for part in parts]),
             parts[0].places,
@@ -169,6 +173,11 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def require_finite(self, rows: slice, block: Held) -> None:
         """G has no gaps."""
+
+
+def _taken(X: Any, rows: slice, block: Any, local: list[Rows]) -> list[tuple[int, MixedMatrix]]:
+    """The first row of a read, and some of its rows."""
+    return [(rows.start, block.mixed.take(local[0]))]
 
 
 def _with_fills(spread: tuple[float, ...], fill: float, n: int) -> tuple[float, ...]:

@@ -16,6 +16,8 @@ from manyfit.folds import ChunkRows, Node, ReadSums, Workers, check_blas_threads
 
 # Tasks of a pass for each slot of the cluster, at least, where chunks are enough.
 TASKS_PER_SLOT = 4
+# What describes X takes at most so many bytes, or this part of X; more has some of its rows inside.
+SENT_BYTES, SENT_PARTS = 2**20, 16
 
 
 class ChunkWorkers(Workers):
@@ -96,7 +98,7 @@ def _look_on_workers(X: ChunkRows, client: Any) -> str:
         pickled = cloudpickle.dumps(X)
     except Exception as error:
         return f"it cannot be sent to workers: {type(error).__name__}: {error}"
-    if len(pickled) > X.memory:
+    if len(pickled) > max(SENT_BYTES, X.nbytes // SENT_PARTS):
         return f"it would be sent to workers in {len(pickled):,} bytes"
     if not X.in_files:
         return ""

@@ -377,7 +377,7 @@ def test_blocks_of_other_dtypes_are_refused():
     lazy = da.from_array(X.astype(np.float32), chunks=(100, P)).map_blocks(
         lambda block: block.astype(np.float64), dtype=np.float32, meta=X[:0].astype(np.float32)
     )
-    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 30))
     with pytest.raises(ValueError, match="X gave numbers of dtype float64, not float32"):
         search.fit(lazy, Y)
 

@@ -67,7 +67,7 @@ def _assert_same(search, expected, tol=1e-12):
 def test_x_and_y_in_files_have_the_scores_and_the_refit_of_arrays(kind, stored):
     file, target = stored(kind, X), stored(kind, Y, "y", 77)
     cv = KFold(4, shuffle=True, random_state=0)
-    search = GridSearchCV(OWN, GRID, cv=cv, memory_limit=limit_for(X, 90)).fit(file, target)
+    search = GridSearchCV(OWN, GRID, cv=cv, memory_limit=limit_for(X, 20)).fit(file, target)
     expected = SklearnSearch(RIDGE, GRID, cv=cv).fit(X, Y)
     _assert_same(search, expected)
     assert search.report_.passes == 1 and search.report_.bytes_read >= X.nbytes
@@ -79,7 +79,7 @@ def test_x_and_y_in_files_have_the_scores_and_the_refit_of_arrays(kind, stored):
 def test_iterations_and_predictions(kind, stored):
     file, model = stored(kind, X), make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6))
     grid, options = {"logisticregression__C": [1e-3, 1e-1]}, {"refit": False, "scoring": "neg_log_loss"}
-    search = GridSearchCV(model, grid, memory_limit=limit_for(X, 90), **options)
+    search = GridSearchCV(model, grid, memory_limit=limit_for(X, 20), **options)
     search.fit(file, stored(kind, LABELS, "y"))
     _assert_same(search, SklearnSearch(model, grid, **options).fit(X, LABELS), 1e-5)  # as near as tol asks
 
@@ -96,7 +96,7 @@ def test_an_array_that_fits_is_loaded_whole(kind, stored):
 @pytest.mark.parametrize("kind", ["zarr 2", "zarr 3", "hdf5"])
 def test_numbers_of_any_kind(kind, dtype, stored):
     values = (X > 3.0 if dtype == "bool" else X).astype(dtype)
-    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(values, 50))
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(values, 25))
     search.fit(stored(kind, values), Y)
     expected = SklearnSearch(RIDGE, GRID, refit=False).fit(values.astype(np.float64), Y)
     _assert_same(search, expected, 1e-5 if dtype == ">f4" else 1e-12)
@@ -123,7 +123,7 @@ def test_functions_of_validation_load_them(kind, stored):
 
 def test_a_file_that_was_closed_says_so(stored):
     file = stored("hdf5", X)
-    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 20))
     file.file.close()
     with pytest.raises(ValueError, match="X, an h5py.Dataset, belongs to a file that is closed"):
         search.fit(file, Y)

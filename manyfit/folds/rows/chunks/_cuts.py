@@ -75,6 +75,11 @@ def shifted(rows: Rows, start: int) -> Rows:
     return slice(rows.start + start, rows.stop + start) if isinstance(rows, slice) else rows + start
 
 
+def first_row(rows: Rows) -> int:
+    """The first of some sorted rows."""
+    return rows.start if isinstance(rows, slice) else int(rows[0])
+
+
 def rows_before(rows: Rows, row: int) -> int:
     """How many of some sorted rows come before a row."""
     return row - rows.start if isinstance(rows, slice) else int(np.searchsorted(rows, row))

@@ -18,7 +18,7 @@ from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import RowCuts, join_frames, ordered, rows_of
+from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
 from manyfit.folds.rows.chunks._sums import GROUP_READS, SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows, as_rows
 
@@ -243,6 +243,14 @@ class ChunkRows(ChunkSums, HostRows):
         else:
             rows = as_rows(rows, n)
         rows, order = ordered(rows)
+        if self.workers is not None and n_rows(rows) > SAMPLED_ROWS:
+            out = np.empty((n_rows(rows), p), dtype=self.dtype)
+            for _, _, parts in self.nodes(_taken, operator.add, [rows]):
+                for start, part in parts:
+                    done = rows_before(rows, start)
+                    where = slice(done, done + len(part))
+                    out[where if order is None else order[where]] = part
+            return out
         out, done = np.empty((n_rows(rows), p), dtype=self.dtype), 0
         for read, (local,) in RowCuts([rows]).reads(self.borders):
             stop = done + n_rows(local)
@@ -323,6 +331,12 @@ class ChunkRows(ChunkSums, HostRows):
             "is read in chunks, for estimators that accept neither."
         )
         raise self.failure
+
+
+def _taken(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> list[tuple[int, Array]]:
+    """The first of some rows in a read, and these rows."""
+    (own,) = local
+    return [(rows.start + first_row(own), np.array(block.take(own)))]
 
 
 def with_retries(load: Callable[[], Any]) -> Any:

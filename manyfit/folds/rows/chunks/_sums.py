@@ -1,5 +1,6 @@
 """Sums over rows that lie outside memory: those of the rows of each read, merged in order."""
 
+import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._merge_tree import MergeTree, Node
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.rows.chunks._cuts import ordered, rows_before
+from manyfit.folds.rows.chunks._cuts import first_row, ordered, rows_before
 from manyfit.folds.rows.chunks._passes import ChunkPasses
 from manyfit.folds.splits._atoms import Rows
 
@@ -222,7 +223,7 @@ class ChunkSums(RowSource):
         dtype = np.float32 if keeps_single and self.dtype == np.float32 else np.float64
         out = np.empty((m, n_rows(rows), q), dtype=dtype)
         self.source.count_predicted([rows])
-        for _, _, parts in self.nodes(_Predictions(linear, keeps_single), _join, [rows]):
+        for _, _, parts in self.nodes(_Predictions(linear, keeps_single), operator.add, [rows]):
             for start, part in parts:
                 done = rows_before(rows, start)
                 where = slice(done, done + part.shape[1])
@@ -292,12 +293,7 @@ class _Predictions:
 
     def __call__(self, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[tuple[int, Array]]:
         (own,) = local
-        first = own.start if isinstance(own, slice) else int(own[0])
-        return [(rows.start + first, block.predict(self.linear, own, self.keeps_single))]
-
-
-def _join(before: list[Any], after: list[Any]) -> list[Any]:
-    return before + after
+        return [(rows.start + first_row(own), block.predict(self.linear, own, self.keeps_single))]
 
 
 def _reads_of(groups: range) -> range:
