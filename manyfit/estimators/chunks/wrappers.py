@@ -25,6 +25,8 @@ from manyfit.arrays import compute_dask_inputs
 from manyfit.estimators.chunks._lazy import lazily
 from manyfit.estimators.chunks._transformers import TransformedRows
 from manyfit.folds import ChunkInput, expect_rows, is_dask, is_parquet_path, may_be_in_chunks, read_input
+from manyfit.introspection.composites import last_step
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Memory for the reads of a method.
 MEMORY = 2**30
@@ -126,7 +128,7 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
             return get_scorer(self.scoring)(self, rows, found.y, **params)
         if found.rows is None:
             return self._fitted().score(X, y, **params)
-        own = type(self._fitted()).score
+        own = sklearn_class_of(type(last_step(self._fitted()))).score  # that of a pipeline, too
         if own is not ClassifierMixin.score and own is not RegressorMixin.score:
             raise TypeError(
                 f"{type(self._fitted()).__name__}.score reads X whole. Set scoring, or score its predictions."

@@ -179,7 +179,7 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     @wraps(function)
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        rows = _take_chunks(given) if in_chunks else None
+        rows = _take_chunks(given, None if in_chunks else WHOLE)
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
         values = compute_dask_inputs(
@@ -196,9 +196,13 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     return loads
 
 
-def _take_chunks(given: dict[str, Any]) -> ChunkRows | None:
+# A memory limit with which every X is loaded.
+WHOLE = 2**62
+
+
+def _take_chunks(given: dict[str, Any], limit: int | None) -> ChunkRows | None:
     """The rows of X if it is read in chunks; y and weights that come with X join the arguments."""
-    found = chunk_input(given["X"], given.get("y"), None)
+    found = chunk_input(given["X"], given.get("y"), limit)
     given |= {"X": found.X if found.rows is None else None, "y": found.y}
     if found.sample_weight is not None:
         given["params"] = weights_as_params(

@@ -95,10 +95,12 @@ def test_an_array_that_fits_is_loaded_whole(kind, stored):
 @pytest.mark.parametrize("dtype", [">f4", "<i2", "bool"])
 @pytest.mark.parametrize("kind", ["zarr 2", "zarr 3", "hdf5"])
 def test_numbers_of_any_kind(kind, dtype, stored):
-    values = (X > 3.0 if dtype == "bool" else X).astype(dtype)
-    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(values, 25))
-    search.fit(stored(kind, values), Y)
-    expected = SklearnSearch(RIDGE, GRID, refit=False).fit(values.astype(np.float64), Y)
+    values = np.tile(X, (4, 1))
+    values = (values > 3.0 if dtype == "bool" else values).astype(dtype)
+    y = np.tile(Y, 4) + values[:, 0]
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=9_000)
+    search.fit(stored(kind, values), y)
+    expected = SklearnSearch(RIDGE, GRID, refit=False).fit(values.astype(np.float64), y)
     _assert_same(search, expected, 1e-5 if dtype == ">f4" else 1e-12)
 
 
