@@ -30,8 +30,8 @@ def lazily(model: Any, name: str, X: Any) -> Any:
     A row of ones or zeros tells shape and dtype of the result, and errors are raised now. A later
     fit of the model does not change the result.
     """
-    import dask
     import dask.array as da
+    from dask.delayed import delayed
 
     method = getattr(copy.copy(model), name)
     if not hasattr(X, "numblocks"):
@@ -39,7 +39,7 @@ def lazily(model: Any, name: str, X: Any) -> Any:
 
         row = pd.DataFrame({column: pd.Series([0], dtype=dtype) for column, dtype in X.dtypes.items()})
         empty = np.asarray(method(row))[:0]
-        apply = dask.delayed(partial(_apply, method=method, empty=empty), pure=True)
+        apply = delayed(partial(_apply, method=method, empty=empty), pure=True)
         shape = (np.nan, *empty.shape[1:])
         return da.concatenate([da.from_delayed(apply(part), shape, empty.dtype) for part in X.to_delayed()])
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X

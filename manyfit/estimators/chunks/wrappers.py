@@ -128,7 +128,8 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
             return get_scorer(self.scoring)(self, rows, found.y, **params)
         if found.rows is None:
             return self._fitted().score(X, y, **params)
-        own = sklearn_class_of(type(last_step(self._fitted()))).score  # that of a pipeline, too
+        cls: Any = sklearn_class_of(type(last_step(self._fitted())))  # whose score is that of a pipeline, too
+        own = cls.score
         if own is not ClassifierMixin.score and own is not RegressorMixin.score:
             raise TypeError(
                 f"{type(self._fitted()).__name__}.score reads X whole. Set scoring, or score its predictions."

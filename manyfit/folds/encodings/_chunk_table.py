@@ -68,8 +68,9 @@ class ColumnSums:
     def of_one(self, atoms: slice) -> ColumnSums:
         """The same of one atom, which is the merge of some."""
         spread, n_gaps = self.merged(atoms, np.ones(len(self.counts[atoms])))
-        counts, *others = (np.array([one]) for one in spread)
-        return ColumnSums(counts, *others, np.array([float(n_gaps)]), self.middle, self.has_gaps)
+        counts, means, squares, low, high = (np.array([one]) for one in spread)
+        gaps = np.array([float(n_gaps)])
+        return ColumnSums(counts, means, squares, low, high, gaps, self.middle, self.has_gaps)
 
 
 class ChunkTable(Table):
@@ -100,8 +101,10 @@ class ChunkTable(Table):
 
     def merge_sums(self, atoms: slice | None) -> None:
         """Merge the sums over some atoms into those of one; None forgets them."""
-        merged = {} if atoms is None else self._sums
-        self._sums = {key: one if isinstance(one, str) else one.of_one(atoms) for key, one in merged.items()}
+        sums, self._sums = self._sums, {}
+        if atoms is not None:
+            for key, one in sums.items():
+                self._sums[key] = one if isinstance(one, str) else one.of_one(atoms)
 
     def known_labels(self) -> dict[int, list[Any]]:
         """The categories of the columns that steps read as such."""

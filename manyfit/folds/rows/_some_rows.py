@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.rows._host import HostRows
-from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.rows.chunks._cuts import ordered
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
+from manyfit.folds.rows._source import Linear
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows, as_rows
 
 Array = NDArray[Any]
@@ -23,11 +22,14 @@ class SomeRows(HostRows):
     """
 
     def __init__(self, X: ChunkSums, index: Array) -> None:
-        found, self._order = ordered(as_rows(index, X.shape[0]))
-        together = len(found) and (np.diff(found) == 1).all()
-        self.X, self._rows = X, slice(int(found[0]), int(found[-1]) + 1) if together else found
+        found = as_rows(index, X.shape[0])
+        self._order = None if (np.diff(found) >= 0).all() else np.argsort(found, kind="stable")
+        found = found if self._order is None else found[self._order]
+        together = found.size > 0 and bool((np.diff(found) == 1).all())
+        self.X = X
+        self._rows: Rows = slice(int(found[0]), int(found[-1]) + 1) if together else found
         self.shape, self.dtype = (n_rows(self._rows), X.shape[1]), X.dtype
-        self._kept: list[RowSource] | None = None
+        self._kept: list[Held] | None = None
 
     def take(self, rows: Any) -> Array:
         """Some of the rows, in memory."""
@@ -50,8 +52,8 @@ class SomeRows(HostRows):
         given[:, self._order] = out
         return given
 
-    def _parts(self) -> list[RowSource]:
+    def _parts(self) -> list[Held]:
         if self._kept is None:
             self.X.source.count_predicted([self._rows])
-            self._kept = [block.sample(local) for _, block, (local,) in self.X.held([self._rows])]
+            self._kept = [block.some(local) for _, block, (local,) in self.X.held([self._rows])]
         return self._kept

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from manyfit._compat import has_callbacks
-from manyfit.estimators.chunks._frames import begins_with_columns, fit_behind_columns
+from manyfit.estimators.chunks.frames import begins_with_columns, fit_behind_columns
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs

@@ -28,18 +28,20 @@ def regular_borders(n: int, row_bytes: int, chunk_rows: int, memory: int) -> lis
     return [*range(0, n, size), n]
 
 
-def joined_borders(sizes: Sequence[int], row_bytes: int, memory: int, joins: bool = True) -> list[int]:
-    """The borders of reads of whole chunks of so many rows; neighbours that are small are read together.
-
-    Without `joins`, each chunk is a read of its own.
-    """
+def joined_borders(sizes: Sequence[int], row_bytes: int, memory: int) -> list[int]:
+    """The borders of reads of whole chunks of so many rows; neighbours that are small are read together."""
     require_read(max(sizes, default=0) * row_bytes, memory)
-    most, borders, stop = min(READ_BYTES, memory // MOST_READS) if joins else 0, [0], 0
+    most, borders, stop = most_rows(row_bytes, memory), [0], 0
     for size in sizes:
-        if stop > borders[-1] and (stop + size - borders[-1]) * row_bytes > most:
+        if stop > borders[-1] and stop + size - borders[-1] > most:
             borders.append(stop)
         stop += size
     return [*borders, stop] if stop > borders[-1] else borders
+
+
+def most_rows(row_bytes: int, memory: int) -> float:
+    """Rows of a read of several chunks, at most."""
+    return min(READ_BYTES, memory // MOST_READS) / max(row_bytes, 1)
 
 
 def require_read(nbytes: int, memory: int) -> None:

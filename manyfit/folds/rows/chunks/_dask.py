@@ -59,10 +59,11 @@ class _DaskSource(ChunkRows):
 
     def lets_workers_read(self) -> bool:
         if isinstance(self, PartRows) and not self.is_counted:
-            import dask
+            from dask.base import compute
+            from dask.delayed import delayed
 
             parts = np.reshape(self.X.to_delayed(), (len(_keys(self.X)), -1))[:, 0]
-            self.take_lengths(dask.compute(*map(dask.delayed(len), parts)))
+            self.take_lengths(compute(*map(delayed(len), parts)))
         return True
 
     def blocks_of(self, start: int, stop: int) -> range:

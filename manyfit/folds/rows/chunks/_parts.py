@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, require_read
+from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, most_rows, require_read
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Rows
 
@@ -49,9 +49,6 @@ class PartRows(ChunkRows):
     ) -> None:
         self._n: int | None = None
         self._n_parts, self._lengths = n_parts, None if lengths is None else list(lengths)
-        # Parts of unknown lengths are read one by one also after they were counted: all passes then merge
-        # sums in the same order.
-        self._joins = lengths is not None
         self._first: Any = None
         self._counting: tuple[int, Any] | None = None  # a part, and its first row
         super().__init__(kind, (-1, p), dtype, [], memory)
@@ -126,7 +123,7 @@ class PartRows(ChunkRows):
                 f"Found array with 0 {what} (shape=({total}, {self.n_columns})): X, a {self.kind}, is empty."
             )
         self._n, self._first = total, None
-        self.borders = joined_borders(self._lengths, self.row_bytes, self.memory, self._joins)
+        self.borders = joined_borders(self._lengths, self.row_bytes, self.memory)
         self.starts = np.cumsum([0, *self._lengths])
 
     # Reads
@@ -187,24 +184,27 @@ class PartRows(ChunkRows):
             yield from self._count([slice(0, sys.maxsize)] if sets is None else sets, load)
 
     def _count(self, sets: Sequence[Rows], load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
-        """`in_turn` over all parts, whose rows are counted."""
-        cuts, lengths, start = RowCuts(sets), list[int](), 0
-        self._n_yielded = 0
+        """`in_turn` over all parts, whose rows are counted; the reads are those of later passes."""
+        cuts, lengths, held, start, stop = RowCuts(sets), list[int](), list[Any](), 0, 0
+        most, self._n_yielded = most_rows(self.row_bytes, self.memory), 0
         try:
             with ThreadPoolExecutor(1) as reader:
                 ahead = reader.submit(self._counted_part, 0, 0)
-                for k in range(self._n_parts):
-                    part = ahead.result()
-                    stop = start + len(part)
-                    self._require_expected(stop)
-                    if k + 1 < self._n_parts:
-                        ahead = reader.submit(self._counted_part, k + 1, stop)
-                    lengths.append(len(part))
-                    self._counting = start, part
-                    if len(part):
+                for k in range(self._n_parts + 1):
+                    part = ahead.result() if k < self._n_parts else None
+                    if held and (part is None or stop + len(part) - start > most):
+                        self._counting = start, self.join(held)
                         yield slice(start, stop), load(start, stop), cuts.within(start, stop)
                         self._n_yielded += 1
-                    start = stop
+                        start, held = stop, []
+                    if part is None:
+                        break
+                    self._require_expected(stop + len(part))
+                    if k + 1 < self._n_parts:
+                        ahead = reader.submit(self._counted_part, k + 1, stop + len(part))
+                    lengths.append(len(part))
+                    held += [part] if len(part) else []
+                    stop += len(part)
         finally:
             self._counting = None
         self.take_lengths(lengths)
