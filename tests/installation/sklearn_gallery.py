@@ -52,8 +52,9 @@ def run(path: Path, options: list[str]) -> tuple[str, str, float]:
 
 
 def without_seconds(text: str) -> list[str]:
-    """The lines of a text, with a mark in place of seconds."""
-    return [_SECONDS.sub("#", line).rstrip() for line in text.splitlines()]
+    """The lines of a text, with a mark in place of seconds; those of single fits have no order."""
+    lines = [_SECONDS.sub("#", line).rstrip() for line in text.splitlines()]
+    return sorted(lines, key=lambda line: line if line.startswith("[CV ") else "")
 
 
 def main(arguments: list[str]) -> int:

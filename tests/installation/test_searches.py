@@ -13,6 +13,7 @@ import warnings
 import weakref
 from contextlib import nullcontext
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,6 +31,8 @@ from manyfit._compat import SEARCH_METHODS
 from manyfit._compat import SklearnHalvingGridSearchCV as HalvingGridSearchCV
 from manyfit._compat import SklearnHalvingRandomSearchCV as HalvingRandomSearchCV
 from manyfit.installation import _settings
+from manyfit.installation._searches import shadow_of
+from manyfit.installation._settings import Settings
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
 
@@ -486,6 +489,15 @@ def test_pickles_are_read_without_manyfit(regression):
     done = subprocess.run([sys.executable, "-c", READ], input=written, capture_output=True, check=True)
     shown = f"{type(search).__module__} GridSearchCV {search.best_params_} {len(vars(search))} (5,)"
     assert done.stdout.decode().strip() == shown
+
+
+@pytest.mark.parametrize("cls", [GridSearchCV, OwnScore])
+def test_whoever_pickles_a_shadow_gets_the_search(cls):
+    """As joblib does with a search that has callbacks."""
+    search = cls(Ridge(), ALPHAS)
+    for pickler in (pickle, cloudpickle):
+        copy = pickle.loads(pickler.dumps(shadow_of(search, GridSearchCV, Settings())))
+        assert type(copy) is cls and vars(copy).keys() == vars(search).keys()
 
 
 def test_a_report_goes_with_its_search(regression):
