@@ -15,6 +15,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "sphinxcontrib.mermaid",
 ]
 # Labels of scikit-learn's user guide, in docstrings that classes inherit. A build without a network has none.
@@ -31,6 +32,19 @@ templates_path = ["templates"]
 exclude_patterns = ["templates"]
 autodoc_typehints = "none"  # the docstrings have them
 numpydoc_show_class_members = False
+
+# The examples run while the site is built; an example that fails ends the build.
+sphinx_gallery_conf = {
+    "examples_dirs": "../../examples/gallery",  # from build/pages
+    "gallery_dirs": "gallery",
+    "image_scrapers": ("matplotlib",),
+    "capture_repr": ("_repr_html_",),
+    "copyfile_regex": "",
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "plot_gallery": True,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "manyfit"

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import warnings
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.feature_selection import SequentialFeatureSelector
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,6 +27,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import manyfit
 from manyfit._compat import SEARCH_METHODS
+from manyfit._compat import SklearnHalvingGridSearchCV as HalvingGridSearchCV
+from manyfit._compat import SklearnHalvingRandomSearchCV as HalvingRandomSearchCV
+from manyfit.installation import _settings
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
 
@@ -77,6 +81,21 @@ CASES = {
     ),
     "callable refit": lambda: GridSearchCV(Ridge(), ALPHAS, refit=second, cv=3),
     "joblib": lambda: GridSearchCV(Ridge(), ALPHAS, n_jobs=2, cv=3),
+    "halving": lambda: HalvingGridSearchCV(
+        make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}, cv=3, random_state=0
+    ),
+    "halving, a parameter": lambda: HalvingRandomSearchCV(
+        Lasso(),
+        {"alpha": np.arange(0.1, 0.9, 0.1)},
+        cv=3,
+        random_state=1,
+        scoring="r2",
+        factor=2,
+        resource="max_iter",
+        max_resources=800,
+        min_resources=100,
+        return_train_score=False,
+    ),
     "unshared": lambda: GridSearchCV(
         DecisionTreeClassifier(random_state=0), {"min_samples_leaf": [1, 5]}, cv=3, scoring="accuracy"
     ),
@@ -141,6 +160,11 @@ class Mixed(ChoosesLast, GridSearchCV):
     pass
 
 
+class OwnRounds(HalvingGridSearchCV):
+    def _generate_candidate_params(self):
+        return [{"alpha": 1.0}, {"alpha": 2.0}, {"alpha": 4.0}]
+
+
 class OwnScore(GridSearchCV):
     def score(self, X, y=None, **params):
         return -1.0
@@ -174,6 +198,7 @@ class AsWhole(GridSearchCV):
 OVERRIDES = {
     OwnCandidates: "overrides _run_search",
     OwnFit: "overrides fit",
+    OwnRounds: "overrides _generate_candidate_params",
     OwnTable: "overrides _format_results",
     Mixed: "overrides _select_best_index",
 }
@@ -181,7 +206,8 @@ OVERRIDES = {
 
 @pytest.mark.parametrize("cls", OVERRIDES)
 def test_subclasses_that_override_what_fit_calls_are_left_to_scikit_learn(cls, regression):
-    expected, found = (cls(Ridge(), ALPHAS, **({"n_iter": 3} if cls is OwnTable else {})) for _ in range(2))
+    more = {OwnTable: {"n_iter": 3}, OwnRounds: {"random_state": 0}}.get(cls, {})
+    expected, found = (cls(Ridge(), ALPHAS, **more) for _ in range(2))
     expected.fit(*regression)
     with manyfit.installed():
         found.fit(*regression)
@@ -245,19 +271,21 @@ def test_a_method_replaced_on_scikit_learns_class_counts(regression, monkeypatch
     assert calls and manyfit.report_of(search) is not None
 
 
-def test_all_methods_that_scikit_learns_fit_calls_are_known():
-    base = GridSearchCV.__mro__[1]
-    todo, found = ["fit"], set()
+@pytest.mark.parametrize("base", [GridSearchCV.__mro__[1], HalvingGridSearchCV])
+def test_all_methods_that_scikit_learns_fit_calls_are_known(base):
+    todo, found = ["fit", "_run_search"], set()
     while todo:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(base, todo.pop()))))
+        name = todo.pop()
+        own = [vars(one)[name] for one in base.__mro__ if "_search" in one.__module__ and name in vars(one)]
         read = {
             node.attr
-            for node in ast.walk(tree)
+            for function in own
+            for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function))))
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
         }
         new = {name for name in read if inspect.isfunction(getattr(base, name, None))} - found
         found |= new
-        todo += [name for name in new if name in vars(base)]
+        todo += new
     assert "_get_scorers" in found
     assert found <= set(SEARCH_METHODS)
 
@@ -383,6 +411,29 @@ def test_a_search_within_cross_validate(regression):
     for one, other in zip(expected["estimator"], found["estimator"], strict=True):
         assert type(other) is GridSearchCV
         same(one, other)
+
+
+def test_a_search_in_worker_processes(regression):
+    search = GridSearchCV(Ridge(), ALPHAS, cv=3)
+    with manyfit.installed():
+        found = cross_validate(search, *regression, cv=2, n_jobs=2, return_estimator=True)
+    for one in found["estimator"]:
+        # The time of a shared fit is divided evenly.
+        assert len(set(one.cv_results_["mean_fit_time"])) == 1
+
+
+def test_processes_that_make_fits_get_the_settings(regression):
+    with manyfit.installed(sharing="exact", client=object()):
+        assert _settings.current().fits_within(make_pipeline(StandardScaler(), Ridge())) is nullcontext
+        within = pickle.loads(pickle.dumps(_settings.current().fits_within(GridSearchCV(Ridge(), ALPHAS))))
+        installed = GridSearchCV.fit
+        with within():
+            assert GridSearchCV.fit is installed and _settings.current().client is not False
+    before = GridSearchCV.fit
+    with within():
+        assert GridSearchCV.fit is not before
+        assert (_settings.current().sharing, _settings.current().client) == ("exact", False)
+    assert GridSearchCV.fit is before
 
 
 def test_searches_inside_scikit_learn(regression):

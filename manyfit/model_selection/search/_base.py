@@ -1,11 +1,13 @@
 """The base of all searches: it adds the plan, shared work and the report to scikit-learn's searches."""
 
+from __future__ import annotations
+
 import copy
 import os
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -20,48 +22,20 @@ from manyfit._compat import (
     takes_callback_context,
     uses_callbacks,
 )
-from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
-from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets, own_row_source
-from manyfit.metrics import refuse_metrics
-from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
-from manyfit.model_selection.job._job import (
-    EarlyStopping,
-    Engine,
-    Job,
-    Options,
-    Sharing,
-)
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
-from manyfit.model_selection.job._predictions import recording_for
-from manyfit.model_selection.job._sklearnex import sklearnex_version
-from manyfit.model_selection.planning._plan import Plan
-from manyfit.model_selection.planning._planner import prepare
-from manyfit.model_selection.results._progress_bar import refitting
-from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.results.displays._advice import advise
-from manyfit.model_selection.running._chunk_workers import chunk_workers
-from manyfit.model_selection.running._predictions import note_predictions, require_choice
-from manyfit.model_selection.running._race import Race, refuse_scores, rule_of
-from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
-from manyfit.model_selection.search._evaluation import Evaluation
-from manyfit.model_selection.search._hooks import attributes_restored, check_input, list_candidates
-from manyfit.model_selection.search._options import OPTIONS, refuse_checkpoint, require_timed_fits
+from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.running._race import Race, race_of
+from manyfit.model_selection.search._options import OPTIONS, refuse_checkpoint_in_rounds, require_timed_fits
 from manyfit.model_selection.search._parameter_hints import suggest_parameters
-from manyfit.model_selection.search._refit import refit_shared
-from manyfit.model_selection.search._sample import sample_of
-from manyfit.model_selection.search._setup import (
-    Frozen,
-    Setup,
-    draw_splits,
-    fingerprint,
-    refuse_fits_by_sklearn,
-    refuse_refit_in_chunks,
-    search_key,
-    weights_of,
-)
-from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
-from manyfit.model_selection.strategies._doubts import as_good_as_best
+
+# Methods import what works on data: that takes longer than to import scikit-learn's searches.
+if TYPE_CHECKING:
+    from manyfit.folds import Splits
+    from manyfit.model_selection.job._job import Job
+    from manyfit.model_selection.planning._plan import Plan
+    from manyfit.model_selection.results._report import Report
+    from manyfit.model_selection.search._evaluation import Evaluation
+    from manyfit.model_selection.search._setup import Frozen, Setup
 
 
 class SharedSearch:
@@ -76,6 +50,7 @@ class SharedSearch:
     return_predictions: Any = False
     sample: float | None = None
     random_state: Any = None
+    fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
@@ -126,6 +101,11 @@ class SharedSearch:
         The data are read once, so that `fit` can compare their content. Device data are copied to the host
         for that, here and again in `fit`.
         """
+        from manyfit.model_selection.planning._planner import prepare
+        from manyfit.model_selection.running._chunk_workers import chunk_workers
+        from manyfit.model_selection.search._hooks import attributes_restored, list_candidates
+        from manyfit.model_selection.search._setup import Frozen, draw_splits, fingerprint, search_key
+
         self._validate_params()  # type: ignore[attr-defined]
         with attributes_restored(self):
             setup = self._setup(X, y, params)
@@ -176,9 +156,14 @@ class SharedSearch:
         The time of a shared fit is split evenly over its settings, so that ``mean_fit_time`` in
         ``cv_results_`` adds up to the time spent.
         """
+        from manyfit.arrays import transfers
+        from manyfit.model_selection.running._chunk_workers import chunk_workers
+        from manyfit.model_selection.search._evaluation import Evaluation
+        from manyfit.model_selection.search._setup import fingerprint, refuse_fits_by_sklearn
+
         start = time.perf_counter()
         vars(self).pop("partial_results_", None)
-        refuse_checkpoint(self)
+        refuse_checkpoint_in_rounds(self)
         frozen = self._take_frozen()
         with transfers() as crossed:
             setup = self._setup(X, y, params, frozen)
@@ -190,7 +175,10 @@ class SharedSearch:
         self.report_.seconds["total"] = time.perf_counter() - start
         return self
 
-    def _search(self, setup: Setup, evaluation: "Evaluation") -> None:
+    def _search(self, setup: Setup, evaluation: Evaluation) -> None:
+        from manyfit.model_selection.running._predictions import note_predictions
+        from manyfit.model_selection.search._setup import weights_of
+
         metadata = weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
@@ -213,7 +201,7 @@ class SharedSearch:
             suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
         if hasattr(self, "best_index_"):
-            self._note_choice(setup, evaluation)
+            evaluation.note_choice()
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -224,11 +212,20 @@ class SharedSearch:
     # Before the fits
 
     def _get_scorers(self) -> Any:
+        from manyfit.metrics import refuse_metrics
+
         # scikit-learn recognizes its own metrics, given in place of a scorer, by their module.
         refuse_metrics(self.scoring)
         return super()._get_scorers()  # type: ignore[misc]
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
+        from manyfit.arrays import TransferCache, compute_dask_inputs
+        from manyfit.folds import ChunkRows, expect_rows, load_targets, own_row_source
+        from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
+        from manyfit.model_selection.search._hooks import check_input
+        from manyfit.model_selection.search._sample import sample_of
+        from manyfit.model_selection.search._setup import Setup
+
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         source = own_row_source(X)
         if source is None:
@@ -266,6 +263,15 @@ class SharedSearch:
         return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host, sample)
 
     def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
+        from manyfit.cluster.pool.run import client_for
+        from manyfit.folds import ChunkRows
+        from manyfit.model_selection.job._job import Job, Options
+        from manyfit.model_selection.job._predictions import recording_for
+        from manyfit.model_selection.job._sklearnex import sklearnex_version
+        from manyfit.model_selection.running._predictions import require_choice
+        from manyfit.model_selection.search._early_stopping import require_stops
+        from manyfit.model_selection.search._setup import refuse_refit_in_chunks
+
         if self.engine is not None:
             sklearnex_version()  # raises if it is not installed
         require_choice(self, setup.scorer)
@@ -281,6 +287,7 @@ class SharedSearch:
             engine=self.engine,
             fit_timeout=self.fit_timeout,
             recording=recording_for(self.return_predictions, setup.y, len(candidates), self.memory_limit),
+            fits_within=self.fits_within,
         )
         in_chunks = isinstance(setup.X, ChunkRows)
         if in_chunks and self.refit is not False:
@@ -295,14 +302,12 @@ class SharedSearch:
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
         """The race of settings that are fitted one by one; None if all are fitted on all splits."""
-        if self.race is None:
-            return None
-        if metric is None and isinstance(self.scoring, list | tuple | set | Mapping):
-            refuse_scores(self.scoring)  # those of a function are known after the first fit
-        return Race(rule_of(self.race, n_splits, type(self).__name__), metric)
+        return None if self.race is None else race_of(self, n_splits, metric)
 
     def _take_frozen(self) -> Frozen | None:
         """The last plan, if the search has not changed since; it is used once."""
+        from manyfit.model_selection.search._setup import search_key
+
         frozen: Frozen | None = vars(self).pop("_frozen", None)
         if frozen is None:
             return None
@@ -311,7 +316,7 @@ class SharedSearch:
 
     # After the fits
 
-    def _choose(self, setup: Setup, evaluation: "Evaluation") -> None:
+    def _choose(self, setup: Setup, evaluation: Evaluation) -> None:
         """Set ``best_index_``, ``best_params_`` and ``best_score_`` by scikit-learn's rules."""
         results, first = evaluation.formatted, evaluation.out[0]["test_scores"]
         self.multimetric_ = isinstance(first, dict)
@@ -326,18 +331,10 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _note_choice(self, setup: Setup, evaluation: "Evaluation") -> None:
-        """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
-        results, metric = evaluation.formatted, self.refit if self.multimetric_ else "score"
-        by_mean = metric if isinstance(metric, str) and not callable(self.refit) else None
-        self.report_.advice += advise(self, results, by_mean, setup.X)
-        if isinstance(metric, str):
-            scores = results[f"mean_test_{metric}"]
-            tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
-            self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
-
-    def _refit_audited(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
+    def _refit_audited(self, setup: Setup, evaluation: Evaluation, context: Any, metadata: Any) -> None:
         """Refit the best setting; if that casts doubt on scores, replace them, choose and refit again."""
+        from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
+
         deferred = DeferredWarnings()  # those of a refit that is made again are dropped
         try:
             while True:
@@ -358,8 +355,12 @@ class SharedSearch:
         finally:
             deferred.emit(("refit",))
 
-    def _refit(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
+    def _refit(self, setup: Setup, evaluation: Evaluation, context: Any, metadata: Any) -> None:
         """Fit the user's own estimator on all rows, as scikit-learn does."""
+        from manyfit.model_selection.results._progress_bar import refitting
+        from manyfit.model_selection.search._early_stopping import limit_iterations
+        from manyfit.model_selection.search._refit import refit_shared
+
         params = clone(self.best_params_, safe=False)
         self.best_estimator_ = clone(self.estimator).set_params(**params)
         if self.early_stopping is not None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numbers
 import os
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from manyfit._compat import Interval, StrOptions, evaluates_all_at_once
-from manyfit.arrays import is_xp_array
-from manyfit.model_selection.job._job import Job, Sharing
+from manyfit.model_selection.job._option_types import Sharing
 from manyfit.model_selection.running._race import RULES
+
+if TYPE_CHECKING:
+    from manyfit.model_selection.job._job import Job
 
 
 class _Number(Interval):
@@ -19,10 +21,22 @@ class _Number(Interval):
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
 
 
+def refuse_checkpoint_in_rounds(search: Any) -> None:
+    """Raise ValueError if a search with a checkpoint chooses settings by the scores of others."""
+    if search.checkpoint is not None and not (search.continues_rounds or evaluates_all_at_once(search)):
+        raise ValueError(
+            f"checkpoint={os.fspath(search.checkpoint)!r} was given to {type(search).__name__}, which chooses"
+            " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
+            " searches can continue from a checkpoint."
+        )
+
+
 def require_timed_fits(job: Job) -> Job:
     """The job; ValueError if its fits cannot be made by processes of their own, as `fit_timeout` asks."""
     if job.options.fit_timeout is None:
         return job
+    from manyfit.arrays import is_xp_array
+
     given = [job.X, job.y, *job.options.fit_params.values(), *job.options.score_params.values()]
     whys = {
         "callbacks follow the fits": job.contexts is not None,
@@ -38,16 +52,6 @@ def require_timed_fits(job: Job) -> Job:
     return job
 
 
-def refuse_checkpoint(search: Any) -> None:
-    """Raise ValueError if a search with a checkpoint chooses settings that no checkpoint could know."""
-    if search.checkpoint is not None and not (search.continues_rounds or evaluates_all_at_once(search)):
-        raise ValueError(
-            f"checkpoint={os.fspath(search.checkpoint)!r} was given to {type(search).__name__}, which chooses"
-            " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
-            " searches can continue from a checkpoint."
-        )
-
-
 OPTIONS: dict[str, Any] = {
     "sharing": [StrOptions(set(get_args(Sharing)))],
     "verify": [_Number(numbers.Integral, 0, None, closed="left")],
@@ -61,8 +65,9 @@ OPTIONS: dict[str, Any] = {
     "fit_timeout": [_Number(numbers.Real, 0, None, closed="neither"), None],
     "sample": [
         _Number(numbers.Integral, 1, None, closed="left"),
-        _Number(numbers.Real, 0, 1, closed="right"),
+        _Number(numbers.Real, 0, 1, closed="neither"),
         None,
     ],
+    "random_state": ["random_state"],
     "race": [StrOptions(set(RULES)), _Number(numbers.Real, 0, None, closed="left"), None],
 }

@@ -2,6 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -51,6 +53,7 @@ class EngineParallel:
     _sharing: Sharing = "auto"
     _memory_limit: int | str | None = None
     _client: Any = None
+    _fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def __init__(self, n_jobs: Any = None, verbose: int = 0, pre_dispatch: Any = "2*n_jobs") -> None:
         self._n_jobs, self._verbose, self._pre_dispatch = n_jobs, verbose, pre_dispatch
@@ -76,9 +79,9 @@ class EngineParallel:
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         return Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)),
-            _options(first, self._memory_limit, self._own), self._n_jobs, self._pre_dispatch,
-            self._sharing, client=None if isinstance(X, ChunkRows) else client_for(self._client),
-            by_split=True,
+            replace(_options(first, self._memory_limit, self._own), fits_within=self._fits_within),
+            self._n_jobs, self._pre_dispatch, self._sharing,
+            client=None if isinstance(X, ChunkRows) else client_for(self._client), by_split=True,
         )  # fmt: skip
 
     def _run(self, job: Job) -> list[Result]:
