@@ -48,25 +48,25 @@ class ContinuedFits:
         """Forget the round before the last one."""
         self._last, self._now, self._bytes = self._now, {}, 0
 
-    def fit(self, model: Any, X: Any, y: Any, **params: Any) -> Any:
+    def fit(self, model: Any, X: Any, *y: Any, **params: Any) -> Any:
         """Fit a model, from that of the round before with the same parameters and rows, if there is one."""
         size = _SIZES.get(type(model))
         if size is None or not _is_repeatable(model, X):
-            return model.fit(X, y, **params)
+            return model.fit(X, *y, **params)
         others = {name: value for name, value in model.get_params(deep=False).items() if name != size}
         try:
-            key = type(model), structural_key(others), structural_key((X, y, params), by_identity=False)
+            key = type(model), structural_key(others), structural_key((X, *y, params), by_identity=False)
         except Unkeyable:
-            return model.fit(X, y, **params)
+            return model.fit(X, *y, **params)
         n, fitted = self._last.pop(key, (0, {}))
         given = {*vars(model)}
         if not 0 < n < getattr(model, size):
-            model.fit(X, y, **params)
+            model.fit(X, *y, **params)
         else:
             vars(model).update(fitted)
             model.warm_start = True
             try:
-                model.fit(X, y, **params)
+                model.fit(X, *y, **params)
             finally:
                 model.warm_start = False
             self.n_members_kept += n
@@ -119,7 +119,7 @@ def continued_fits() -> ContinuedFits | None:
     return _CURRENT.get()
 
 
-def fit_continued(model: Any, X: Any, y: Any, **params: Any) -> Any:
+def fit_continued(model: Any, X: Any, *y: Any, **params: Any) -> Any:
     """Fit a model; it goes on from that of the round before where the search allows it."""
     fits = _CURRENT.get()
-    return model.fit(X, y, **params) if fits is None else fits.fit(model, X, y, **params)
+    return model.fit(X, *y, **params) if fits is None else fits.fit(model, X, *y, **params)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import process_versions
@@ -149,7 +150,8 @@ def _data(data: Any) -> str:
 
 
 def _refuse_randomness(job: Job, search: Any) -> None:
-    if hasattr(search, "random_state") and not isinstance(search.random_state, numbers.Integral):
+    draws = not isinstance(search, GridSearchCV) or getattr(search, "sample", None) is not None
+    if draws and not isinstance(getattr(search, "random_state", 0), numbers.Integral):
         kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
         raise NoIdentity(
             _advice(f"random_state of the search is {kind}, so that its settings or rows are drawn")

@@ -57,7 +57,7 @@ class Report:
         Trees and boosting iterations that fits of a halving search took from the round before.
     passes : float
         Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
-        that were read by themselves count as a part of one; predictions do not count.
+        that were read by themselves count as a part of one. Predictions count for an X in chunks only.
     bytes_read : int
         Bytes of an X that is read in chunks, which the search read before its refit: those of passes, of
         samples and of predictions. 0 for an X in memory.
@@ -91,6 +91,8 @@ class Report:
     stopped : str or None
         With ``time_budget``: after how many seconds the search stopped, and how many settings have all their
         scores; None if all have.
+    sample : str or None
+        With ``sample``: how many of the rows the search was made on, and what drew them.
     dropped : list of dict
         With ``race``: for each setting that was not fitted on all splits since it was clearly worse, its
         ``candidate`` (row of ``cv_results_``), ``params``, ``fits``, and ``fits_not_made``.
@@ -131,6 +133,7 @@ class Report:
     advice: list[str] = field(default_factory=list, compare=False)
     engine_difference: float | None = field(default=None, compare=False)
     stopped: str | None = field(default=None, compare=False)
+    sample: str | None = None
     dropped: list[dict[str, Any]] = field(default_factory=list)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)

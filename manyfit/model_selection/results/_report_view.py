@@ -63,7 +63,8 @@ def as_html(report: "Report") -> str:
 
 def _remarks(report: "Report") -> list[str]:
     stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
-    return [*_decisions(report), *stopped, *_race(report), *report.advice]
+    sample = [] if report.sample is None else [f"{report.sample[0].upper()}{report.sample[1:]}."]
+    return [*sample, *_decisions(report), *stopped, *_race(report), *report.advice]
 
 
 def _race(report: "Report") -> list[str]:

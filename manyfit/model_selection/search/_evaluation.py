@@ -25,6 +25,7 @@ from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._planner import Prepared, prepare
+from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
@@ -36,7 +37,7 @@ from manyfit.model_selection.search._hooks import (
     add_sizes,
     format_results,
 )
-from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits
+from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, make_job
 from manyfit.model_selection.search._verify import verify
 
 
@@ -81,7 +82,7 @@ class Evaluation:
             )
         contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
         with transfers() as crossed:
-            job = self._place(search._job(setup, candidates, splits, contexts))
+            job = self._place(make_job(search, setup, candidates, splits, contexts))
             prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         checkpoint = self._checkpoint(job)
@@ -109,7 +110,8 @@ class Evaluation:
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
         before = len(self.candidates) - len(candidates)
-        own = Round(job, prepared.plan, arrivals, report.groups, verified, checkpoint, before)
+        data = None if prepared.data.chunks is None else prepared.data
+        own = Round(job, prepared.plan, arrivals, report.groups, verified, checkpoint, before, data)
         self._rounds.append(own)
         add_sizes(search, out, splits)
         if own.stopped_audit:
@@ -161,6 +163,10 @@ class Evaluation:
     def rowwise_of(self, best: int) -> RowwiseOutputs | None:
         """What the round of the best setting has made of all rows."""
         return self._round_of(best).arrivals.rowwise
+
+    def chunks_of(self, best: int) -> SearchData | None:
+        """The data of the round of the best setting, if X is read in chunks."""
+        return self._round_of(best).data
 
     def _round_of(self, best: int) -> Round:
         return next(one for one in reversed(self._rounds) if one.before <= best)

@@ -49,7 +49,8 @@ def evaluate(
     result: Result | None = None
     failed: Exception | None = None
     try:
-        with trial(draws=is_deterministic(ready.model) is not True), folds.shared_fits():
+        draws = is_deterministic(ready.model) is not True
+        with trial(draws=draws), folds.shared_fits(), folds.options.fits_within():
             result = _shared_fit(ready, folds)
     except InputWritten:
         folds.writers |= ready.strange
@@ -79,7 +80,8 @@ def fit_with_sklearn(
     """
     options = folds.options
     arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
-    with folds.sklearn_fits() as refused, label_transfers("scores"):  # fits have labels of their own
+    # Fits have labels of their own.
+    with folds.sklearn_fits() as refused, label_transfers("scores"), options.fits_within():
         model, stopping = clone(estimator), None
         if options.early_stopping is not None:
             train, test = folds.split(i)

@@ -17,9 +17,9 @@ from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
-from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
+from manyfit.model_selection.search._setup import make_setup
 from manyfit.model_selection.search.adaptive._rounds import list_rounds, plan_rounds
 
 
@@ -51,7 +51,7 @@ class HalvingSearch(SharedSearch):
         self._validate_params()  # type: ignore[attr-defined]
         with attributes_restored(self):
             self._n_samples_orig = num_samples(X)
-            setup = self._setup(X, y, params)
+            setup = make_setup(self, X, y, params)
             return plan_rounds(self, setup, list_rounds(self, setup.n_splits))
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:

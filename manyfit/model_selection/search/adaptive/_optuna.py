@@ -16,11 +16,10 @@ from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._race import Race
-from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
 from manyfit.model_selection.search._options import COUNT
-from manyfit.model_selection.search._setup import draw_splits
+from manyfit.model_selection.search._setup import draw_splits, make_job, make_setup
 from manyfit.model_selection.search.adaptive._optuna_space import as_space
 from manyfit.model_selection.search.adaptive._optuna_study import (
     PruningRace,
@@ -212,13 +211,13 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         """
         self._validate_params()
         with attributes_restored(self):
-            setup = self._setup(X, y, params)
+            setup = make_setup(self, X, y, params)
             study = self._study(self._objectives()) if self.study is None else copy_in_memory(self.study)
             source = StudySource(study, as_space(self.param_distributions))
             asked = source.ask(min(self.batch_size, self.n_trials))
             contexts: list[Any] | None = [] if uses_callbacks(self) else None
             splits = draw_splits(setup, setup.cv)
-            plan = prepare(self._job(setup, [one.params for one in asked], splits, contexts)).plan
+            plan = prepare(make_job(self, setup, [one.params for one in asked], splits, contexts)).plan
         n = -(-self.n_trials // self.batch_size)
         line = f"this is the first of {n} batches; the sampler chooses the others by the scores before them"
         return replace(plan, rounds=(line,) if n > 1 else ())
