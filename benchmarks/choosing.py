@@ -147,7 +147,7 @@ def _measure_optuna(quick: bool, tell: Tell) -> Findings:
 
     from manyfit.model_selection import OptunaSearchCV
 
-    n, seeds, trials = (150, 1, 10) if quick else (1_000, 5, 48)
+    n, seeds, trials = (150, 1, 10) if quick else (500, 3, 48)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     model = make_pipeline(QuantileTransformer(output_distribution="normal", random_state=0), SVC())
     space = {
@@ -226,7 +226,7 @@ register(
 register(
     Study(
         "optuna-tpe",
-        "QuantileTransformer and SVC, 48 trials of TPE x 5 in batches, 1,000 x 20",
+        "QuantileTransformer and SVC, 48 trials of TPE x 5 in batches, 500 x 20",
         _measure_optuna,
         _lacks("optuna"),
     )

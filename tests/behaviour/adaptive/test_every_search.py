@@ -25,6 +25,7 @@ from manyfit.model_selection import (
     SuccessiveHalvingSearchCV,
 )
 from tests._callback_recorder import Recorder
+from tests._covering import spread
 from tests._same_results import LABELS, X_CLASS
 from tests.cluster._clusters import within
 
@@ -64,6 +65,7 @@ def optuna_search(model: Any, grid: Any, **more: Any) -> Any:
 if find_spec("optuna"):
     SEARCHES["optuna"] = optuna_search
 every_search = pytest.mark.parametrize("kind", SEARCHES)
+some_searches = pytest.mark.parametrize("kind", spread(SEARCHES, 3))
 
 
 def scores(search: Any) -> Any:
@@ -107,7 +109,7 @@ class Breaks(SGDClassifier):
             raise ValueError("it breaks")
 
 
-@every_search
+@some_searches
 @pytest.mark.filterwarnings("ignore:One or more of the:UserWarning")
 def test_fits_that_fail(kind: str) -> None:
     grid = {"alpha": ALPHAS}
@@ -146,7 +148,7 @@ def test_a_cluster_gives_the_same_answers() -> None:
             assert there.best_params_ == ours.best_params_ and there.report_.split_workers, kind
 
 
-@every_search
+@some_searches
 def test_a_bar_or_lines_show_the_progress(kind: str, capsys: Any) -> None:
     SEARCHES[kind](SGD, {"alpha": ALPHAS}, cv=CV, verbose=1).fit(X_CLASS, LABELS)
     shown = capsys.readouterr()

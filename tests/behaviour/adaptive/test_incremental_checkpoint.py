@@ -10,6 +10,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import MultinomialNB
 
 from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV
+from tests._covering import spread
 from tests._same_results import LABELS, X_CLASS
 from tests.behaviour.adaptive.test_incremental import ALPHAS, SGD, SPACE
 
@@ -46,7 +47,7 @@ def assert_same_search(one, other):
     np.testing.assert_array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
 
 
-@pytest.mark.parametrize(("at", "cv"), [(5, None), (30, None), (69, None), (100, 2)])
+@pytest.mark.parametrize(("at", "cv"), spread([(30, None), (5, None), (69, None), (100, 2)], 2))
 def test_a_search_that_is_interrupted_continues(tmp_path, at, cv):
     options = {"max_iter": 9, "random_state": 0, "cv": cv}
     whole = HyperbandSearchCV(Counted(random_state=0), SPACE, **options).fit(X_CLASS, LABELS)

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from manyfit.folds import Blocks
 from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV
+from tests._covering import spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y
 from tests.behaviour.adaptive.test_incremental import ALPHAS, SPACE, Curve
 
@@ -36,7 +37,7 @@ def trained(model, calls, rows, X, y, weights=None, **given):
     return model
 
 
-@pytest.mark.parametrize("scoring", [None, "neg_log_loss", "roc_auc_ovr"])
+@pytest.mark.parametrize("scoring", spread([None, "roc_auc_ovr", "neg_log_loss"], 2))
 def test_blocks_train_and_are_scored(scoring):
     sgd, classes = SGDClassifier(loss="log_loss", random_state=0), np.unique(LABELS)
     search = IncrementalSearchCV(

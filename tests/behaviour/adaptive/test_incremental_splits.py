@@ -12,6 +12,7 @@ from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV, SuccessiveHalvingSearchCV
+from tests._covering import spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y
 from tests.behaviour.adaptive.test_incremental import ALPHAS, SGD, SPACE, Curve
 
@@ -43,9 +44,9 @@ def test_every_model_is_cross_validated():
     assert search.n_splits_ == 3 and "refit" in search.report_.seconds
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", spread([1, 2], 1))
 def test_rounds_of_splits_go_on_from_their_own_models(n_jobs):
-    search = HyperbandSearchCV(SGD, SPACE, max_iter=9, cv=KFold(2), random_state=0, n_jobs=n_jobs)
+    search = HyperbandSearchCV(SGD, SPACE, max_iter=3, cv=KFold(2), random_state=0, n_jobs=n_jobs)
     search.fit(X_CLASS, LABELS)
     assert search.metadata_ == search.metadata
     train, test = list(KFold(2).split(X_CLASS))[1]
