@@ -63,7 +63,7 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
     >>> from manyfit.estimators import ParallelPostFit
     >>> X = np.arange(20.0).reshape(10, 2)
     >>> model = ParallelPostFit(DecisionTreeRegressor()).fit(X, X[:, 0])
-    >>> model.predict(da.from_array(X, chunks=3))[:3]
+    >>> model.predict(da.from_array(X, chunks=3))[:3].compute()
     array([0., 2., 4.])
     """
 
