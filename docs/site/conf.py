@@ -48,9 +48,17 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "manyfit"
+html_static_path = ["_static"]
+html_css_files = ["manyfit.css"]
 html_show_sourcelink = False
 html_sidebars = {"*": [], "reference/*": ["sidebar-nav-bs"]}
-html_theme_options = {"navbar_align": "left", "show_prev_next": False, "header_links_before_dropdown": 6}
+html_theme_options = {
+    "navbar_align": "left",
+    "show_prev_next": False,
+    "header_links_before_dropdown": 6,
+    "pygments_light_style": "tango",  # lines of a diff are red and green
+    "pygments_dark_style": "monokai",
+}
 
 
 def read_as_one_folder(app, name, text):

@@ -2,7 +2,7 @@
 Gradient boosting: the number of trees
 ======================================
 
-A boosting model of 300 trees holds the models of 10, 20, ... trees. A search over ``n_estimators``
+A boosting model of 200 trees holds the models of 10, 20, ... trees. A search over ``n_estimators``
 therefore needs one fit for each split, and not one for each value. The learning rate is another matter:
 each of its values is another model.
 """

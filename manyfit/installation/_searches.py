@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -44,8 +43,8 @@ class _Shadow(SharedSearch):
     _stands_for: type
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        state = {name: value for name, value in vars(self).items() if name not in _OWN}
-        return copyreg.__newobj__, (self._stands_for,), state  # type: ignore[attr-defined]
+        state = {name: value for name, value in self.__getstate__().items() if name not in _OWN}
+        return object.__new__, (self._stands_for,), state  # `copyreg.__newobj__` takes its own class only
 
 
 def serving_fit(search_class: type) -> Callable[..., Any]:

@@ -10,8 +10,7 @@ from sklearn import model_selection
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
-from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
 
 @accept_device_data

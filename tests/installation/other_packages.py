@@ -126,7 +126,11 @@ def subclasses() -> Iterator[tuple[str, Callable[[], Any]]]:
 def results(found: Any) -> dict[str, Any]:
     """The scores and settings of a search, or the arrays of `cross_validate`."""
     table = found if isinstance(found, dict) else getattr(found, "cv_results_", None) or vars(found)
-    kept = {name: value for name, value in table.items() if "score" in name or name == "params"}
+    kept = {
+        name: one
+        for name, one in table.items()
+        if name == "params" or ("score" in name and "time" not in name)
+    }
     return kept | {"best": getattr(found, "best_params_", None)}
 
 
@@ -138,7 +142,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
         if "score" in name and np.asarray(value).dtype.kind == "f":
             if not np.allclose(value, other[name], rtol=1e-9, atol=1e-12, equal_nan=True):
                 return False
-        elif repr(value) != repr(other[name]) and "time" not in name:
+        elif repr(value) != repr(other[name]):
             return False
     return True
 
@@ -166,11 +170,12 @@ def compared(make: Callable[[], Any]) -> tuple[str, str]:
         expected = results(make())
     except Exception as error:
         return "does not run as it is", f"{type(error).__name__}: {str(error)[:80]}"
+    before = manyfit.last_report()
     with manyfit.installed():
         found = results(make())
     report = manyfit.last_report()
-    if report is None:
-        return "same" if same(expected, found) else "DIFFERS", ""
+    if report is before:
+        return "same" if same(expected, found) else "DIFFERS", "runs as without manyfit"
     why = "; ".join(report.left_to_sklearn)
     shared = f"{report.fits_shared} of {report.fits_requested} fits shared" + (f" ({why})" if why else "")
     return "same" if same(expected, found) else "DIFFERS", shared

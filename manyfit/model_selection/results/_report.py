@@ -12,8 +12,8 @@ from manyfit.model_selection.results._report_view import as_html, as_text, descr
 
 _COUNTS = (
     "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
-    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "passes", "bytes_read",
-    "bytes_to_device", "bytes_to_host", "synchronisations",
+    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "members_kept", "passes",
+    "bytes_read", "bytes_to_device", "bytes_to_host", "synchronisations",
 )  # fmt: skip
 
 
@@ -53,6 +53,8 @@ class Report:
     steps_repeated : int
         Fits and transforms of shared steps that were done again, since what they gave did not fit in
         ``memory_limit``.
+    members_kept : int
+        Trees and boosting iterations that fits of a halving search took from the round before.
     passes : float
         Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
         that were read by themselves count as a part of one. Predictions count for an X in chunks only.
@@ -117,6 +119,7 @@ class Report:
     transformer_fits: int = 0
     transformer_fits_saved: int = 0
     steps_repeated: int = 0
+    members_kept: int = 0
     passes: float = 0.0
     bytes_read: int = 0
     bytes_to_device: int = 0

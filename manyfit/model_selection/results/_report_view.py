@@ -101,6 +101,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
         *((f"left to scikit-learn: {why}", n) for why, n in report.left_to_sklearn.items()),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
+        *_if_any("trees and iterations of earlier rounds", report.members_kept),
         *_if_any("steps done again (memory_limit)", report.steps_repeated),
         *_if_any("scores checked by scikit-learn", len(report.verification)),
     ]

@@ -182,7 +182,9 @@ class _Run:
                     self._execute(items)
         pairs = self._not_restored([*planned, *self.total.left, *self._racing_pairs()])
         if not self._must_stop(budget):
-            for batch in budget.batches(pairs, len(self.job.candidates), self._n_slots(pairs)):
+            for batch in budget.batches(
+                pairs, len(self.job.candidates), self._n_slots(pairs), self.sink.results
+            ):
                 self._fit(batch)
         if self.executor.on_cluster:
             self._print(self.total.results)

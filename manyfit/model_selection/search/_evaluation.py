@@ -17,6 +17,7 @@ from manyfit._compat import (
     uses_callbacks,
 )
 from manyfit.arrays import Transfers, transfers
+from manyfit.families import continued_fits
 from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
@@ -37,7 +38,7 @@ from manyfit.model_selection.search._hooks import (
     add_sizes,
     format_results,
 )
-from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits
+from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, make_job
 from manyfit.model_selection.search._verify import verify
 from manyfit.model_selection.strategies._doubts import as_good_as_best
 
@@ -83,12 +84,14 @@ class Evaluation:
             )
         contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
         with transfers() as crossed:
-            job = self._place(search._job(setup, candidates, splits, contexts))
+            job = self._place(make_job(search, setup, candidates, splits, contexts))
             prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         checkpoint = self._checkpoint(job)
         arrivals = ResultSink(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
+        if (earlier := continued_fits()) is not None:
+            earlier.next_round()
         race = search._make_race(job.splits.n_splits, self._metric())
         out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
