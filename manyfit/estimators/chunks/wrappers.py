@@ -53,8 +53,9 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Fitted attributes of `estimator_` are read from the wrapper, too. Predictions are NumPy arrays.
-    ``transform`` returns rows that are computed when they are read.
+    Fitted attributes of `estimator_` are read from the wrapper, too. Predictions are NumPy arrays,
+    but those for a Dask array, which are Dask arrays. ``transform`` returns rows that are computed when they
+    are read.
 
     Examples
     --------
@@ -92,22 +93,22 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("predict"))
     def predict(self, X: Any) -> Any:
-        """Predictions of all rows, a NumPy array."""
+        """Predictions of all rows."""
         return self._by_block("predict", X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes for all rows, a NumPy array."""
+        """Probabilities of the classes for all rows."""
         return self._by_block("predict_proba", X)
 
     @available_if(_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities for all rows, a NumPy array."""
+        """Logarithms of the probabilities for all rows."""
         return self._by_block("predict_log_proba", X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Decision values of all rows, a NumPy array."""
+        """Decision values of all rows."""
         return self._by_block("decision_function", X)
 
     @available_if(_has("transform"))
