@@ -53,8 +53,9 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Fitted attributes of `estimator_` are read from the wrapper, too. Predictions are NumPy arrays.
-    ``transform`` returns rows that are computed when they are read.
+    Fitted attributes of `estimator_` are read from the wrapper, too. Predictions are NumPy arrays,
+    but those for a Dask array, which are Dask arrays. ``transform`` returns rows that are computed when they
+    are read.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
     >>> from manyfit.estimators import ParallelPostFit
     >>> X = np.arange(20.0).reshape(10, 2)
     >>> model = ParallelPostFit(DecisionTreeRegressor()).fit(X, X[:, 0])
-    >>> model.predict(da.from_array(X, chunks=3))[:3]
+    >>> model.predict(da.from_array(X, chunks=3))[:3].compute()
     array([0., 2., 4.])
     """
 
@@ -92,22 +93,22 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("predict"))
     def predict(self, X: Any) -> Any:
-        """Predictions of all rows, a NumPy array."""
+        """Predictions of all rows."""
         return self._by_block("predict", X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes for all rows, a NumPy array."""
+        """Probabilities of the classes for all rows."""
         return self._by_block("predict_proba", X)
 
     @available_if(_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities for all rows, a NumPy array."""
+        """Logarithms of the probabilities for all rows."""
         return self._by_block("predict_log_proba", X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Decision values of all rows, a NumPy array."""
+        """Decision values of all rows."""
         return self._by_block("decision_function", X)
 
     @available_if(_has("transform"))
