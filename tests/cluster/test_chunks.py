@@ -51,7 +51,7 @@ SEARCHES: dict[str, tuple[Any, dict[str, list[Any]], Any, dict[str, Any]]] = {
         {"logisticregression__C": [1e-3, 1e-2]}, LABELS, {"refit": False, "scoring": "neg_log_loss", "cv": 2},
     ),
 }  # fmt: skip
-KINDS = ["zarr", "hdf5", "memory map", "parquet", "dask", "persisted", "unknown chunks", "frame"]
+KINDS = ["zarr", "hdf5", "memory map", "persisted", "dask", "parquet", "unknown chunks", "frame"]
 
 
 def given_as(kind: str, folder: Any) -> Any:

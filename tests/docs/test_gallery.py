@@ -13,7 +13,7 @@ import pytest
 from tests.docs._pages import ROOT
 
 EXAMPLES = sorted((ROOT / "examples/gallery").glob("plot_*.py"))
-SLOW = {"plot_cluster", "plot_boosting", "plot_nested"}
+SLOW = {"plot_boosting", "plot_cluster", "plot_nested", "plot_text"}
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,8 @@ CALLS = re.compile(
     r"(GridSearchCV|RandomizedSearchCV|HalvingRandomSearchCV|cross_val_score|cross_validate|cross_val_predict"
     r"|validation_curve|learning_curve|LearningCurveDisplay|ValidationCurveDisplay)[.(]"
 )
-# They load data from the web, draw with another library, or print what the day or the machine decides.
-LEFT_OUT = re.compile(r"fetch_(?!olivetti)|plotly|polars|skimage|urlopen")
+# They load data from the web, draw with another library, or choose a setting by measured times.
+LEFT_OUT = re.compile(r"fetch_|plotly|polars|skimage|urlopen|mean_score_time")
 _SECONDS = re.compile(
     r"(?i)\d+(\.\d+)?(e-?\d+)? ?(ms|s|sec|seconds|min)\b|(took|time|in|done)\W+\d+(\.\d+)?|\d\d:\d\d(:\d\d)?"
     r"|0x[0-9a-f]+"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import process_versions
@@ -150,8 +149,7 @@ def _data(data: Any) -> str:
 
 
 def _refuse_randomness(job: Job, search: Any) -> None:
-    draws = not isinstance(search, GridSearchCV) or getattr(search, "sample", None) is not None
-    if draws and not isinstance(getattr(search, "random_state", 0), numbers.Integral):
+    if _reads_random_state(search) and not isinstance(search.random_state, numbers.Integral):
         kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
         raise NoIdentity(
             _advice(f"random_state of the search is {kind}, so that its settings or rows are drawn")
@@ -165,6 +163,13 @@ def _refuse_randomness(job: Job, search: Any) -> None:
     found = _random_parameter(job)
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} of the estimator {found.why}, so that fits are drawn"))
+
+
+def _reads_random_state(search: Any) -> bool:
+    """Whether a search draws settings or rows; one through a grid does so only with `sample`."""
+    through_grid = hasattr(search, "param_grid") and not getattr(search, "continues_rounds", False)
+    draws_rows = getattr(search, "sample", None) is not None
+    return hasattr(search, "random_state") and (draws_rows or not through_grid)
 
 
 def draws(job: Job) -> bool:

@@ -36,7 +36,6 @@ class SharedSearch:
     fit_timeout: float | None = None
     return_predictions: Any = False
     sample: float | None = None
-    random_state: Any = None
     fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any

@@ -29,6 +29,7 @@ from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
+from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.running._engine import n_workers, run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.running._time_budget import NotMade, TimeBudget
@@ -39,6 +40,7 @@ from manyfit.model_selection.search._hooks import (
 )
 from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, make_job
 from manyfit.model_selection.search._verify import verify
+from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 
 class Evaluation:
@@ -126,6 +128,17 @@ class Evaluation:
             for one in self._rounds
             for (c, i), doubt in one.arrivals.doubts.items()
         }
+
+    def note_choice(self) -> None:
+        """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
+        search, results = self.search, self.formatted
+        metric = search.refit if search.multimetric_ else "score"
+        by_mean = metric if isinstance(metric, str) and not callable(search.refit) else None
+        self.report.advice += advise(search, results, by_mean, self.setup.X)
+        if isinstance(metric, str):
+            scores = results[f"mean_test_{metric}"]
+            tied = as_good_as_best(scores, search.best_index_, self.doubts, metric, self.setup.n_splits)
+            self.report.as_good_as_best = [dict(self.candidates[c]) for c in tied]
 
     def may_doubt(self, best: int) -> bool:
         """Whether shared scores are replaced if the refit of the best setting stops early."""

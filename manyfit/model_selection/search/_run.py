@@ -21,7 +21,6 @@ from manyfit.model_selection.early_stopping._iterations import limit_iterations
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
-from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._predictions import note_predictions
 from manyfit.model_selection.search._evaluation import Evaluation
@@ -41,7 +40,6 @@ from manyfit.model_selection.search._setup import (
     weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
-from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 
 def plan_search(search: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Plan:
@@ -109,7 +107,7 @@ def _search(search: Any, setup: Setup, evaluation: Evaluation) -> None:
         suggest_parameters(error, search.estimator)
         raise
     if hasattr(search, "best_index_"):
-        _note_choice(search, setup, evaluation)
+        evaluation.note_choice()
     # The one scorer, or all by name where there are several.
     named = scorers_by_name(setup.scorer)
     search.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -132,17 +130,6 @@ def _choose(search: Any, setup: Setup, evaluation: Evaluation) -> None:
         if not callable(search.refit):
             search.best_score_ = results[f"mean_test_{metric}"][search.best_index_]
         search.best_params_ = results["params"][search.best_index_]
-
-
-def _note_choice(search: Any, setup: Setup, evaluation: Evaluation) -> None:
-    """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
-    results, metric = evaluation.formatted, search.refit if search.multimetric_ else "score"
-    by_mean = metric if isinstance(metric, str) and not callable(search.refit) else None
-    search.report_.advice += advise(search, results, by_mean, setup.X)
-    if isinstance(metric, str):
-        scores = results[f"mean_test_{metric}"]
-        tied = as_good_as_best(scores, search.best_index_, evaluation.doubts, metric, setup.n_splits)
-        search.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
 
 
 def _refit_audited(search: Any, setup: Setup, evaluation: Evaluation, context: Any, metadata: Any) -> None:

@@ -69,4 +69,4 @@ def sample_of(search: Any, X: Any, planned: Sample | None) -> Sample | None:
     n = num_samples(X)
     if planned is not None and planned.n == n:
         return planned
-    return Sample.draw(search.sample, n, search.random_state)
+    return Sample.draw(search.sample, n, getattr(search, "random_state", None))

@@ -111,3 +111,15 @@ def test_refusals_name_the_sample():
         TypeError, match="alone or in a Pipeline; or make the search on some rows, by sample="
     ):
         GridSearchCV(Ridge(), {}, memory_limit=LIMIT).fit(Dataset(X), Y)
+
+
+def test_a_checkpoint_of_a_sample_needs_an_integer_to_draw_it(tmp_path):
+    options = {"checkpoint": tmp_path / "search.db", "memory_limit": LIMIT}
+    with pytest.raises(ValueError, match="random_state of the search is None, so that its settings or rows"):
+        GridSearchCV(TREE, GRID, sample=SOME, **options).fit(Dataset(X), Y)
+    for restored in (0, 10):
+        search = GridSearchCV(TREE, GRID, sample=SOME, random_state=3, **options).fit(Dataset(X), Y)
+        assert search.report_.fits_restored == restored
+    with pytest.raises(ValueError, match="X"):  # another sample is another search
+        GridSearchCV(TREE, GRID, sample=SOME, random_state=4, **options).fit(Dataset(X), Y)
+    GridSearchCV(TREE, GRID, checkpoint=tmp_path / "other.db").fit(X, Y)
