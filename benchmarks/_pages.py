@@ -301,6 +301,33 @@ def races(results: Results) -> list[Cells]:
     ]
 
 
+def hyperband(results: Results) -> list[Cells]:
+    """Hyperband over models with `partial_fit`."""
+    return [
+        {
+            "Search": row["search"],
+            "Settings": rounded(row["models"]),
+            "Million rows read by fits": rounded(row["rows"]),
+            "CPU time": as_seconds(row["cpu"]),
+            "Accuracy on other rows": f"{row['score']:.4f}",
+        }
+        for row in results.read("hyperband-sgd")["rows"]
+    ]
+
+
+def optuna(results: Results) -> list[Cells]:
+    """Optuna's sampler in batches, and in optuna-integration's search."""
+    return [
+        {
+            "Search": row["search"],
+            "CPU time": as_seconds(row["cpu"]),
+            "Best score, mean": f"{row['best']:.4f}",
+            "Worst": f"{row['worst']:.4f}",
+        }
+        for row in results.read("optuna-tpe")["rows"]
+    ]
+
+
 _CLOCKS = {"Times less CPU": "cpu", "Times less wall": "wall"}
 
 # The page and the rows of each table.
@@ -313,6 +340,8 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "everyday": ("docs/benchmarks.md", everyday),
     "metrics": ("docs/benchmarks.md", metrics),
     "races": ("docs/which-search.md", races),
+    "hyperband": ("docs/which-search.md", hyperband),
+    "optuna": ("docs/which-search.md", optuna),
     "timed": ("docs/clusters.md", on_clusters),
     "sent": ("docs/clusters.md", bytes_sent),
     "slots": ("docs/clusters.md", busy_slots),
