@@ -43,6 +43,7 @@ class SharedSearch:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
 
+    announces_refit = True  # scikit-learn's own searches print no line for it
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
     time_budget: float | None = None
     race: str | float | None = None
@@ -369,7 +370,8 @@ class SharedSearch:
             start = time.time()
             X, y, params = evaluation.data_for(self.best_estimator_)
             data = (X,) if y is None else (X, y)
-            with refitting(int(self.verbose), evaluation.seconds):
+            verbose = int(self.verbose) if self.announces_refit or self.verbose <= 1 else 0
+            with refitting(verbose, evaluation.seconds):
                 model = fit_on_all_rows(
                     self.best_estimator_, evaluation.rowwise_of(self.best_index_), data, params
                 )
