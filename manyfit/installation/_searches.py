@@ -40,6 +40,7 @@ class _Shadow(SharedSearch):
     """
 
     checkpoint = early_stopping = engine = None
+    announces_refit = False
     _stands_for: type
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -108,18 +109,19 @@ def _run_shadow(
         finished = True
     finally:
         for name, value in vars(shadow).items():
-            if name not in _left_out(finished) and (name not in before or before[name] is not value):
+            if name not in _left_out(shadow, finished) and (name not in before or before[name] is not value):
                 setattr(search, name, value)
         if "report_" in vars(shadow):
             keep(f"{type(search).__name__}.fit", shadow.report_, search)
 
 
-def _left_out(finished: bool) -> frozenset[str]:
+def _left_out(shadow: SharedSearch, finished: bool) -> frozenset[str]:
     """Names of attributes that scikit-learn's search would not have."""
     if has_input_hook():
         return _OWN
-    # Before 1.8 it keeps no splitter, and sets `n_splits_` at its end.
-    return _OWN | {"_checked_cv_orig"} | (frozenset() if finished else {"n_splits_"})
+    # Before 1.8 only a halving one keeps its splitter, and each sets `n_splits_` at its end.
+    splitter = frozenset() if shadow.checks_input else {"_checked_cv_orig"}
+    return _OWN | splitter | (frozenset() if finished else {"n_splits_"})
 
 
 def shadow_of(search: Any, base: type, settings: Settings) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_selection import SequentialFeatureSelector
-from sklearn.linear_model import Lasso, Ridge, RidgeCV
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -56,16 +57,14 @@ CASES = {
         make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}, cv=3, random_state=0
     ),
     "halving, a parameter": lambda: HalvingRandomSearchCV(
-        Lasso(),
-        {"alpha": np.arange(0.1, 0.9, 0.1)},
+        RandomForestRegressor(random_state=0, max_depth=3),
+        {"ccp_alpha": np.array([0.0, 5.0, 50.0, 500.0])},
         cv=3,
         random_state=1,
-        scoring="r2",
         factor=2,
-        resource="max_iter",
-        max_resources=800,
-        min_resources=100,
-        return_train_score=False,
+        resource="n_estimators",
+        max_resources=8,
+        min_resources=2,
     ),
     "unshared": lambda: GridSearchCV(
         DecisionTreeClassifier(random_state=0), {"min_samples_leaf": [1, 5]}, cv=3, scoring="accuracy"

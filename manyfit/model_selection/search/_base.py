@@ -30,6 +30,7 @@ class SharedSearch:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
 
+    announces_refit = True  # scikit-learn's own searches print no line for it
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
     time_budget: float | None = None
     race: str | float | None = None

@@ -168,7 +168,8 @@ def _refit(search: Any, setup: Setup, evaluation: Evaluation, context: Any, meta
         start = time.time()
         X, y, params = evaluation.data_for(search.best_estimator_)
         data = (X,) if y is None else (X, y)
-        with refitting(int(search.verbose), evaluation.seconds):
+        verbose = int(search.verbose) if search.announces_refit or search.verbose <= 1 else 0
+        with refitting(verbose, evaluation.seconds):
             model = refit_shared(search.best_estimator_, evaluation, search.best_index_, data, params)
             if model is None:
                 search.best_estimator_.fit(*data, **params)
