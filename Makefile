@@ -3,8 +3,8 @@
 #   make demo          searches on real data, with their plans, times and a figure
 #   make test          all checks and tests, with the newest and with the oldest supported versions
 #
-# and their parts: make lint, make unit, make test-oldest, make clean; and make thorough, which runs the cases that
-# make test leaves out, and kills workers again and again. Each makes the virtual environment it needs, and again when
+# and their parts: make lint, make unit, make test-oldest, make clean; make thorough, which runs the cases that
+# make test leaves out, and kills workers again and again; and make docs, which builds the site. Each makes the virtual environment it needs, and again when
 # pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
 
 PYTHON ?= python3
@@ -33,7 +33,7 @@ OLDEST_FUZZER = $(addprefix tests/differential/,test_differential.py test_frames
 OLDEST_FOLDERS = $(addprefix tests/,behaviour device units/introspection)
 OLDEST_BESIDE := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST_BESIDE))
 
-.PHONY: help demo docs test lint unit doctest suite upstream thorough oldest-short oldest-fuzzer oldest-folders \
+.PHONY: help demo docs links test lint unit doctest suite upstream thorough oldest-short oldest-fuzzer oldest-folders \
   test-oldest python clean
 
 help:
@@ -68,9 +68,13 @@ upstream: $(VENV)/.test
 # The site, in build/docs: the pages as they are in this repository, and the docstrings of what manyfit adds.
 docs: $(VENV)/.docs
 	rm -rf build/docs build/pages && mkdir -p build/pages
-	cp -R docs/*.md docs/images README.md CHANGELOG.md CONTRIBUTING.md build/pages
+	cp -R docs/*.md docs/images README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md build/pages
 	cp -R docs/site/* build/pages
 	$(VENV)/bin/python -m sphinx -q -W --keep-going -b html build/pages build/docs
+
+# Asks other sites for the pages that ours link to. The site has to be built.
+links:
+	$(VENV)/bin/python -m sphinx -q -b linkcheck -D plot_gallery=0 build/pages build/links
 
 thorough: $(VENV)/.test
 	$(PYTEST) -m thorough --ignore=tests/upstream

@@ -27,6 +27,9 @@ from benchmarks.everyday_cases._all import CASES
 
 # Threads that wait for others on a busy machine would count as CPU seconds.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Whether glibc returns freed rows to the system, and the next fit has to fault them in again (a tenth of its
+# time), depends on what else the process has run before. Here neither process returns any.
+_KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 _ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -75,7 +78,9 @@ def side(library: str) -> Iterator[Side]:
     """Start the process of a library, and end it."""
     command = [sys.executable, "-m", "benchmarks._in_turn", library]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=_ROOT, env=os.environ | _ONE_THREAD, **pipes) as process:
+    with subprocess.Popen(
+        command, cwd=_ROOT, env=os.environ | _ONE_THREAD | _KEEPS_MEMORY, **pipes
+    ) as process:
         yield Side(process)
 
 

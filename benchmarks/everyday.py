@@ -17,6 +17,8 @@ from benchmarks.everyday_cases._all import CASES
 SLOW = 0.95
 # Rounds of a row: they suffice if the two best runs of either library are so near each other.
 _ROUNDS, _MOST_ROUNDS, _NEAR = 2, 4, 1.05
+# A number of jobs that took so many times the least of another in all its runs is run no more.
+_CLEARLY = 1.2
 # A search that looks slow is run more often: the least of a few rounds varies by as much on two cores.
 _ROUNDS_IN_DOUBT = 12
 _LIBRARIES = ("sklearn", "manyfit")
@@ -40,7 +42,8 @@ _COLUMNS = (
 _NOTES = (
     "Seconds are the least of several rounds, in which the libraries take turns in a process each, with one",
     f"thread for each process, and of n_jobs {' and '.join(map(str, _JOBS))}. The requirement is about CPU",
-    "seconds, workers included: other work on the machine changes them less than seconds on the wall.",
+    "seconds, workers included: other work on the machine changes them less than seconds on the wall. The C",
+    "library of both keeps freed memory: whether it returns it depends on what the process did before.",
 )
 
 
@@ -80,10 +83,9 @@ def _looks_slow(runs: Runs) -> bool:
 
 
 def _was_slower(runs: Runs, library: str, n_jobs: int | None) -> bool:
-    """Whether the first round says that another number of jobs takes less, by either clock."""
-    return not any(
-        getattr(runs[library, n_jobs][0], clock)
-        <= min(getattr(runs[key][0], clock) for key in runs if key[0] == library)
+    """Whether all runs so far say that another number of jobs takes clearly less, by both clocks."""
+    return all(
+        min(getattr(run, clock) for run in runs[library, n_jobs]) > _CLEARLY * _least(runs, library, clock)
         for clock in _CLOCKS
     )
 

@@ -83,6 +83,9 @@ assert not {"sklearn", "dask", "numpy"} & set(sys.modules)
 names = dir(manyfit)
 assert set(manyfit.__all__) <= set(names)
 assert {name for name in sys.modules if name.startswith("manyfit.")} == loaded, "dir() imports"
+from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+loaded = {name for name in sys.modules if name.startswith("manyfit.")}
+assert len(loaded) < 40 and not {"manyfit.families", "manyfit.folds"} & loaded, "a search is defined, not run"
 for name in sys.argv[1:]:
     assert getattr(manyfit, name) is sys.modules[f"manyfit.{name}"]
 assert "distributed" not in sys.modules
@@ -93,6 +96,22 @@ def test_submodules_are_imported_when_they_are_read():
     names = [room.removeprefix("manyfit.") for room in rooms()]
     assert {*names, "exceptions"} == {n for n in manyfit.__all__ if inspect.ismodule(getattr(manyfit, n))}
     subprocess.run([sys.executable, "-W", "error", "-c", LAZY, *names, "exceptions"], check=True)
+
+
+SECONDS = """
+import time
+from sklearn.model_selection import GridSearchCV
+start = time.process_time()
+from manyfit.model_selection import GridSearchCV
+print(time.process_time() - start)
+"""
+
+
+@pytest.mark.thorough
+def test_a_search_takes_a_moment_to_import():
+    command = [sys.executable, "-c", SECONDS]
+    took = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(3)]
+    assert min(took) < 0.15
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from manyfit import _compat
+from manyfit._compat import nested
 from tests.docstrings import WITHOUT_FRONT, complaints, rooms
 from tests.structure import (
     IMPORT_ALL,
@@ -176,7 +177,7 @@ def test_compat_names_what_others_import_from_it():
     targets = {target for module in others for target in imports(*module)}
     before = "manyfit._compat."
     used = {target.removeprefix(before) for target in targets if target.startswith(before)}
-    assert used == set(_compat.__all__)
+    assert used == {*_compat.__all__, *(f"nested.{name}" for name in nested.__all__)}
 
 
 # Sizes

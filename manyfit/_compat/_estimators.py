@@ -1,5 +1,6 @@
 """scikit-learn's estimators: checks of their parameters, and private parts that manyfit reads or sets."""
 
+import importlib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Integral
@@ -8,11 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 import sklearn
-import sklearn.naive_bayes
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.decomposition._pca import _infer_dimension
-from sklearn.ensemble._iforest import _average_path_length
 from sklearn.utils import check_array
 from sklearn.utils._indexing import _get_column_indices
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
@@ -135,6 +133,8 @@ def set_pca_solver(pca: Any, solver: str) -> None:
 
 def pca_dimension(variances: NDArray[Any], n_samples: int) -> int:
     """The number of components that ``PCA(n_components="mle")`` chooses."""
+    from sklearn.decomposition._pca import _infer_dimension  # here, as below: its module is long to import
+
     return int(_infer_dimension(variances, n_samples))
 
 
@@ -159,7 +159,7 @@ def naive_bayes_log_sum_exp(joint: Any) -> Any:
 
     Its last bit decides which rows have equal probabilities. It is SciPy's, and scikit-learn's own from 1.8.
     """
-    module: Any = sklearn.naive_bayes
+    module: Any = importlib.import_module("sklearn.naive_bayes")
     function = module._logsumexp if hasattr(module, "_logsumexp") else module.logsumexp
     return function(joint, axis=1)
 
@@ -197,6 +197,8 @@ def scores_of_first_trees(forest: Any, X: Any, numbers: Collection[int]) -> dict
     ----------
     sklearn.ensemble.IsolationForest._compute_score_samples (1.7 to 1.9).
     """
+    from sklearn.ensemble._iforest import _average_path_length
+
     X = check_array(X, accept_sparse="csr", dtype=np.float32, ensure_all_finite=False)
     depths: NDArray[Any] = np.zeros(X.shape[0])
     found: dict[int, NDArray[Any]] = {}

@@ -2,7 +2,15 @@
 
 from typing import Any
 
-__all__ = ["dispatch_more", "drop_ready_batches", "fail_parallel"]
+from joblib.parallel import get_active_backend
+
+__all__ = ["dispatch_more", "drop_ready_batches", "fail_parallel", "joblib_is_local"]
+
+
+def joblib_is_local() -> bool:
+    """Whether joblib's active backend is one of its own, all of which work on this machine."""
+    backend, _ = get_active_backend()
+    return type(backend).__module__ == "joblib._parallel_backends"
 
 
 def fail_parallel(callback: Any, outcome: Any) -> None:

@@ -66,6 +66,7 @@ TESTED = ("1.7", "1.8", "1.9")
 # All that a search of scikit-learn's calls of its own methods while it is fitted.
 SEARCH_METHODS = (
     "_run_search",
+    "_generate_candidate_params",  # of halving searches
     "_get_scorers",
     "_get_routed_params_for_fit",
     "_check_scorers_accept_sample_weight",

@@ -13,7 +13,8 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
-from manyfit._compat import eliminations_by, routing_enabled
+from manyfit._compat import routing_enabled
+from manyfit._compat.nested import eliminations_by
 from manyfit.feature_selection._elimination import SAFE, Path, eliminate
 from manyfit.feature_selection._report import count_fits
 from manyfit.folds import TransformedMoments, Unsupported

@@ -54,7 +54,7 @@ class SequentialFeatureSelector(feature_selection.SequentialFeatureSelector):  #
         Their number.
     n_features_in_ : int
         Features seen in `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Their names, if X has them.
     report_ : manyfit.model_selection.Report
         Fits asked for, made and shared, and why fits were left to scikit-learn.

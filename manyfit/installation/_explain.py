@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from manyfit.installation._searches import SEARCHES, reason_not_to_serve, shadow_of
+from manyfit.installation._searches import base_of, reason_not_to_serve, shadow_of
 from manyfit.installation._settings import Settings
 from manyfit.model_selection import Plan
 from manyfit.model_selection.search import SharedSearch
@@ -20,8 +20,8 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
     Parameters
     ----------
     search : estimator
-        A `GridSearchCV` or `RandomizedSearchCV` of scikit-learn, or a search of manyfit that has a
-        plan. It stays as it is.
+        A `GridSearchCV`, `RandomizedSearchCV` or halving search of scikit-learn, or a search of manyfit that
+        has a plan. It stays as it is.
     X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
         The data that ``search.fit`` would get.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
@@ -57,11 +57,11 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
     """
     if isinstance(search, SharedSearch):
         return search.plan(X, y, **params)
-    base = next((one for one in SEARCHES if isinstance(search, one)), None)
+    base = base_of(search)
     if base is None:
         raise TypeError(
-            "explain takes a GridSearchCV or RandomizedSearchCV of scikit-learn, or a search of "
-            f"manyfit that has a plan, got {search!r}."
+            "explain takes a grid, randomized or halving search of scikit-learn, or a search of manyfit that "
+            f"has a plan, got {search!r}."
         )
     own_fit = type(search).fit is not base.fit or "fit" in vars(search)
     why = "its class overrides fit" if own_fit else reason_not_to_serve(search, (X, y, *params.values()))

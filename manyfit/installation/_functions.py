@@ -44,6 +44,8 @@ class InstalledParallel(EngineParallel):
                 n = len(results)
                 keep(_title(call[1][0]), Report(fits_requested=n, fits_done=n, left_to_sklearn={why: n}))
                 return results
+        if self._settings is not None and drawn:
+            self._fits_within = self._settings.fits_within(drawn[0][1][0])
         return super().__call__(drawn)
 
     def _begin(self, estimator: Any, plan: Plan) -> None:

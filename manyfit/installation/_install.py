@@ -27,10 +27,10 @@ def install(
 ) -> None:
     """Let scikit-learn's own searches and cross-validation share the work of their fits.
 
-    From then on ``fit`` of `sklearn.model_selection.GridSearchCV` and `RandomizedSearchCV`, and the functions
-    `cross_validate`, `cross_val_score`, `validation_curve` and `learning_curve`, run on manyfit's engine,
-    wherever they were imported before, and inside scikit-learn, too. Classes and functions stay the same
-    objects, and results are scikit-learn's.
+    From then on ``fit`` of scikit-learn's `GridSearchCV`, `RandomizedSearchCV` and halving searches, and the
+    functions `cross_validate`, `cross_val_score`, `validation_curve` and `learning_curve`, run on manyfit's
+    engine, wherever they were imported before, and inside scikit-learn, too. Classes and functions stay the
+    same objects, and results are scikit-learn's.
 
     Parameters
     ----------
@@ -53,10 +53,11 @@ def install(
 
     Notes
     -----
-    It applies to all threads of this process, and not to its worker processes. A second call replaces the
-    options. Subclasses of the searches are served if they override nothing that a search calls while it is
-    fitted. They, callbacks other than scikit-learn's, and data that lie on a device, in files or in Dask
-    collections are left to scikit-learn, and `last_report` says so.
+    It applies to all threads of this process, and to fits that its searches and functions make in worker
+    processes; not to other processes. A second call replaces the options. Subclasses of the searches are
+    served if they override nothing that a search calls while it is fitted. They, callbacks other than
+    scikit-learn's, and data that lie on a device, in files or in Dask collections are left to scikit-learn,
+    and `last_report` says so.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,30 +11,40 @@ from typing import Any
 
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
-from manyfit._compat import SEARCH_METHODS, callbacks_of, fit_context, has_input_hook, parameter_constraints
+from manyfit._compat import (
+    SEARCH_METHODS,
+    SklearnHalvingGridSearchCV,
+    SklearnHalvingRandomSearchCV,
+    callbacks_of,
+    fit_context,
+    has_input_hook,
+    parameter_constraints,
+)
 from manyfit.installation._host_data import foreign_data
 from manyfit.installation._ledger import keep
 from manyfit.installation._settings import Settings, current
 from manyfit.model_selection import Report
 from manyfit.model_selection.search import SharedSearch
+from manyfit.model_selection.search.adaptive import HalvingSearch
 
-SEARCHES = (GridSearchCV, RandomizedSearchCV)
+_HALVING = (SklearnHalvingGridSearchCV, SklearnHalvingRandomSearchCV)
+SEARCHES = (GridSearchCV, RandomizedSearchCV, *_HALVING)
 _OPTIONS = ("sharing", "verify", "memory_limit", "client", "checkpoint", "early_stopping", "engine")
 # Attributes of a shadow that its search does not get.
-_OWN = frozenset({*_OPTIONS, "report_", "partial_results_", "_frozen"})
+_OWN = frozenset({*_OPTIONS, "fits_within", "report_", "partial_results_", "_frozen"})
 
 
 class _Shadow(SharedSearch):
-    """What shadows add to `SharedSearch`. Their options are attributes, since a shadow has the parameters of
-    scikit-learn's search, and its `repr`; whoever pickles it gets the search that it stands for.
+    """What shadows add to manyfit's searches. Their options are attributes, since a shadow has the parameters
+    of scikit-learn's search, and its `repr`; whoever pickles it gets the search that it stands for.
     """
 
     checkpoint = early_stopping = engine = None
     _stands_for: type
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        state = {name: value for name, value in vars(self).items() if name not in _OWN}
-        return copyreg.__newobj__, (self._stands_for,), state  # type: ignore[attr-defined]
+        state = {name: value for name, value in self.__getstate__().items() if name not in _OWN}
+        return object.__new__, (self._stands_for,), state  # `copyreg.__newobj__` takes its own class only
 
 
 def serving_fit(search_class: type) -> Callable[..., Any]:
@@ -77,8 +86,13 @@ def reason_not_to_serve(search: Any, data: tuple[Any, ...]) -> str | None:
 
 
 def _overrides(search: Any, name: str) -> bool:
-    found = getattr(type(search), name, None)
-    return name in vars(search) or all(found is not getattr(base, name, None) for base in SEARCHES)
+    found, base = getattr(type(search), name, None), base_of(search)
+    return name in vars(search) or found is not getattr(base, name, None)
+
+
+def base_of(search: Any) -> Any:
+    """The search class of scikit-learn's from which a search derives, or None."""
+    return next((one for one in SEARCHES if isinstance(search, one)), None)
 
 
 @fit_context(prefer_skip_nested_validation=False)  # its errors name the class of the search itself
@@ -117,6 +131,7 @@ def shadow_of(search: Any, base: type, settings: Settings) -> Any:
     shadow = cls(**{name: getattr(search, name) for name in _parameters(base)})
     vars(shadow).update(vars(search))
     vars(shadow).update({name: getattr(settings, name) for name in _OPTIONS if hasattr(settings, name)})
+    shadow.fits_within = settings.fits_within(search.estimator)
     return shadow
 
 
@@ -124,7 +139,8 @@ def shadow_of(search: Any, base: type, settings: Settings) -> Any:
 def _shadow_class(base: type) -> type:
     names = {"__module__": base.__module__, "__qualname__": base.__qualname__, "_stands_for": base}
     constraints = {"_parameter_constraints": parameter_constraints(base)}
-    return type(base.__name__, (_Shadow, base), {**names, **constraints})
+    ours = (_Shadow, HalvingSearch) if base in _HALVING else (_Shadow,)
+    return type(base.__name__, (*ours, base), {**names, **constraints})
 
 
 @cache

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
+from manyfit._compat import BaseSearchCV
 from manyfit.model_selection.search import Sharing, memory_limit_in_bytes
 
 
@@ -21,6 +24,25 @@ class Settings:
 
     def __post_init__(self) -> None:
         memory_limit_in_bytes(self.memory_limit)  # raises for what a search would refuse
+
+    def fits_within(self, estimator: Any) -> Callable[[], AbstractContextManager[None]]:
+        """In what other processes fit an estimator: if it holds a search, that is served there, too."""
+        held = (estimator, *estimator.get_params().values()) if hasattr(estimator, "get_params") else ()
+        if not any(isinstance(one, BaseSearchCV) for one in held):
+            return nullcontext  # such processes need not import manyfit's engine
+        return FitsWithin(replace(self, client=False, show_plans=False))
+
+
+@dataclass(frozen=True)
+class FitsWithin:
+    """Makes a context in which manyfit is installed in a process where it is not."""
+
+    settings: Settings
+
+    def __call__(self) -> AbstractContextManager[None]:
+        from manyfit.installation._install import block
+
+        return block(self.settings) if current() is None else nullcontext()
 
 
 lock = Lock()

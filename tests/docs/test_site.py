@@ -12,7 +12,7 @@ def test_every_page_has_a_place_on_the_site():
     lists = re.findall(r"```\{toctree\}\n(.*?)```", (SITE / "index.md").read_text(), re.S)
     listed = {re.sub(r".*<(.*)>", r"\1", line) for text in lists for line in text.split("\n") if line}
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
-    assert pages | {"README", "CHANGELOG", "CONTRIBUTING", "api"} == {
+    assert pages | {"README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "api", "gallery/index"} == {
         name for name in listed if not name.startswith(":")
     }
 

@@ -69,7 +69,7 @@ def test_what_manyfit_does_not_run() -> None:
     for search, why in (
         (OwnFit(Ridge(), GRID), "its class overrides fit"),
         (OwnTable(Ridge(), GRID), "OwnTable overrides _format_results"),
-        (Ridge(), "explain takes a GridSearchCV"),
+        (Ridge(), "explain takes a grid, randomized or halving search"),
     ):
         with pytest.raises(TypeError, match=why):
             manyfit.explain(search, X, Y)

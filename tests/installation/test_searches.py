@@ -7,20 +7,27 @@ import pickle
 import subprocess
 import sys
 import weakref
+from contextlib import nullcontext
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.feature_selection import SequentialFeatureSelector
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import Lasso, Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import manyfit
-from tests.installation._searches import ALPHAS, same
+from manyfit._compat import SklearnHalvingGridSearchCV as HalvingGridSearchCV
+from manyfit._compat import SklearnHalvingRandomSearchCV as HalvingRandomSearchCV
+from manyfit.installation import _settings
+from manyfit.installation._searches import shadow_of
+from manyfit.installation._settings import Settings
+from tests.installation._searches import ALPHAS, OwnScore, same
 
 
 def second(results):
@@ -45,6 +52,21 @@ CASES = {
     ),
     "callable refit": lambda: GridSearchCV(Ridge(), ALPHAS, refit=second, cv=3),
     "joblib": lambda: GridSearchCV(Ridge(), ALPHAS, n_jobs=2, cv=3),
+    "halving": lambda: HalvingGridSearchCV(
+        make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}, cv=3, random_state=0
+    ),
+    "halving, a parameter": lambda: HalvingRandomSearchCV(
+        Lasso(),
+        {"alpha": np.arange(0.1, 0.9, 0.1)},
+        cv=3,
+        random_state=1,
+        scoring="r2",
+        factor=2,
+        resource="max_iter",
+        max_resources=800,
+        min_resources=100,
+        return_train_score=False,
+    ),
     "unshared": lambda: GridSearchCV(
         DecisionTreeClassifier(random_state=0), {"min_samples_leaf": [1, 5]}, cv=3, scoring="accuracy"
     ),
@@ -137,6 +159,29 @@ def test_a_search_within_cross_validate(regression):
         same(one, other)
 
 
+def test_a_search_in_worker_processes(regression):
+    search = GridSearchCV(Ridge(), ALPHAS, cv=3)
+    with manyfit.installed():
+        found = cross_validate(search, *regression, cv=2, n_jobs=2, return_estimator=True)
+    for one in found["estimator"]:
+        # The time of a shared fit is divided evenly.
+        assert len(set(one.cv_results_["mean_fit_time"])) == 1
+
+
+def test_processes_that_make_fits_get_the_settings(regression):
+    with manyfit.installed(sharing="exact", client=object()):
+        assert _settings.current().fits_within(make_pipeline(StandardScaler(), Ridge())) is nullcontext
+        within = pickle.loads(pickle.dumps(_settings.current().fits_within(GridSearchCV(Ridge(), ALPHAS))))
+        installed = GridSearchCV.fit
+        with within():
+            assert GridSearchCV.fit is installed and _settings.current().client is not False
+    before = GridSearchCV.fit
+    with within():
+        assert GridSearchCV.fit is not before
+        assert (_settings.current().sharing, _settings.current().client) == ("exact", False)
+    assert GridSearchCV.fit is before
+
+
 def test_searches_inside_scikit_learn(regression):
     X, y = regression
     selector = SequentialFeatureSelector(Ridge(), n_features_to_select=2, cv=3)
@@ -187,6 +232,15 @@ def test_pickles_are_read_without_manyfit(regression):
     done = subprocess.run([sys.executable, "-c", READ], input=written, capture_output=True, check=True)
     shown = f"{type(search).__module__} GridSearchCV {search.best_params_} {len(vars(search))} (5,)"
     assert done.stdout.decode().strip() == shown
+
+
+@pytest.mark.parametrize("cls", [GridSearchCV, OwnScore])
+def test_whoever_pickles_a_shadow_gets_the_search(cls):
+    """As joblib does with a search that has callbacks."""
+    search = cls(Ridge(), ALPHAS)
+    for pickler in (pickle, cloudpickle):
+        copy = pickle.loads(pickler.dumps(shadow_of(search, GridSearchCV, Settings())))
+        assert type(copy) is cls and vars(copy).keys() == vars(search).keys()
 
 
 def test_a_report_goes_with_its_search(regression):

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 import manyfit
 from manyfit._compat import SEARCH_METHODS
+from manyfit._compat import SklearnHalvingGridSearchCV as HalvingGridSearchCV
 from tests.installation._searches import ALPHAS, MoreParameters, OwnScore, same
 
 
@@ -44,6 +45,11 @@ class Mixed(ChoosesLast, GridSearchCV):
     pass
 
 
+class OwnRounds(HalvingGridSearchCV):
+    def _generate_candidate_params(self):
+        return [{"alpha": 1.0}, {"alpha": 2.0}, {"alpha": 4.0}]
+
+
 class Fixed(RandomizedSearchCV):
     """A subclass that sets parameters by itself, and has another signature."""
 
@@ -62,6 +68,7 @@ class AsWhole(GridSearchCV):
 OVERRIDES = {
     OwnCandidates: "overrides _run_search",
     OwnFit: "overrides fit",
+    OwnRounds: "overrides _generate_candidate_params",
     OwnTable: "overrides _format_results",
     Mixed: "overrides _select_best_index",
 }
@@ -69,7 +76,8 @@ OVERRIDES = {
 
 @pytest.mark.parametrize("cls", OVERRIDES)
 def test_subclasses_that_override_what_fit_calls_are_left_to_scikit_learn(cls, regression):
-    expected, found = (cls(Ridge(), ALPHAS, **({"n_iter": 3} if cls is OwnTable else {})) for _ in range(2))
+    more = {OwnTable: {"n_iter": 3}, OwnRounds: {"random_state": 0}}.get(cls, {})
+    expected, found = (cls(Ridge(), ALPHAS, **more) for _ in range(2))
     expected.fit(*regression)
     with manyfit.installed():
         found.fit(*regression)
@@ -133,18 +141,20 @@ def test_a_method_replaced_on_scikit_learns_class_counts(regression, monkeypatch
     assert calls and manyfit.report_of(search) is not None
 
 
-def test_all_methods_that_scikit_learns_fit_calls_are_known():
-    base = GridSearchCV.__mro__[1]
-    todo, found = ["fit"], set()
+@pytest.mark.parametrize("base", [GridSearchCV.__mro__[1], HalvingGridSearchCV])
+def test_all_methods_that_scikit_learns_fit_calls_are_known(base):
+    todo, found = ["fit", "_run_search"], set()
     while todo:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(base, todo.pop()))))
+        name = todo.pop()
+        own = [vars(one)[name] for one in base.__mro__ if "_search" in one.__module__ and name in vars(one)]
         read = {
             node.attr
-            for node in ast.walk(tree)
+            for function in own
+            for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function))))
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
         }
         new = {name for name in read if inspect.isfunction(getattr(base, name, None))} - found
         found |= new
-        todo += [name for name in new if name in vars(base)]
+        todo += new
     assert "_get_scorers" in found
     assert found <= set(SEARCH_METHODS)

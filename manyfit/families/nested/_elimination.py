@@ -9,7 +9,7 @@ from typing import Any, Literal
 from sklearn.base import clone, is_classifier
 from sklearn.feature_selection import RFE
 
-from manyfit._compat import RFEPath
+from manyfit._compat.nested import RFEPath
 from manyfit.families.nested._composites import FittedEnsembles
 from manyfit.families.nested._prefix import require_known_parts
 from manyfit.families.protocol import (

@@ -49,6 +49,7 @@ class ForestFamily(PrefixFamily):
 
     serves = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
     free = frozenset({"n_estimators", "ccp_alpha", "max_leaf_nodes"})
+    fits_in_threads = True
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         super().check(estimator, settings)
@@ -141,6 +142,7 @@ class BaggingFamily(PrefixFamily):
     """Bagging of scikit-learn's estimators: seeds are drawn in order."""
 
     serves = (BaggingClassifier, BaggingRegressor)
+    fits_in_threads = True
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         super().check(estimator, settings)

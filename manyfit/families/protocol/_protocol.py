@@ -153,6 +153,9 @@ class Family:
     path_params : frozenset of str
         Parameters of a "converged" family that change where a solver stops, and not the optimum. Settings
         are not shared if the search varies one of them.
+    fits_in_threads : bool
+        Whether threads of joblib make parts of a fit at the same time and leave its numbers as they are.
+        They do if a search has fewer fits than workers, or some are left over.
     """
 
     serves: tuple[type, ...]
@@ -160,6 +163,7 @@ class Family:
     result: Literal["exact", "converged"]
     reads: MomentSums | Iterations | FoldRows
     path_params: frozenset[str] = frozenset()
+    fits_in_threads: bool = False
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """Raise `Unsupported` with the reason if an estimator, or one of its settings, is not served."""

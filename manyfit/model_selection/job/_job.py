@@ -1,25 +1,23 @@
 """All fits of a search, in one immutable object that every part of the engine reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from manyfit._compat import routing_enabled
 from manyfit._config import get_config
 from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
 from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT
+from manyfit.model_selection.job._option_types import EarlyStopping as EarlyStopping
+from manyfit.model_selection.job._option_types import Engine as Engine
+from manyfit.model_selection.job._option_types import Sharing as Sharing
 from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 
 Pair = tuple[int, int]
 """(candidate, split)."""
-Sharing = Literal["auto", "exact", "optimum", "none"]
-"""How far the settings of a search share their work."""
-EarlyStopping = Literal["fold"] | None
-"""By which rows fits of boosting estimators stop early; None: as the estimators do by themselves."""
-Engine = Literal["sklearnex"] | None
-"""The library that makes fits that are made one by one; None: scikit-learn."""
 Result = dict[str, Any]
 """The result of one pair, as scikit-learn's ``_fit_and_score`` returns it."""
 
@@ -43,6 +41,7 @@ class Options:
     engine: Engine = None
     fit_timeout: float | None = None
     recording: Recording | None = None  # predictions that are recorded beside scores
+    fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext  # in every process that makes fits
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from manyfit._compat import num_samples
 from manyfit.estimators import LinearAnswers
 from manyfit.families import SolvesSubsets, SubsetAnswers, WrappedFamily, affine_step_of, apply_step
-from manyfit.folds import FoldedMatrix, Splits, TransformedMoments, Unsupported
+from manyfit.folds import FoldedMatrix, Splits, TransformedMoments, Unsupported, as_matrix
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.model_selection.job._job import Job, Options
@@ -52,8 +52,9 @@ class MomentFolds:
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, splits: Splits, scorer: Any, n_fits: int) -> None:
-        if not (type(X) is np.ndarray and X.dtype.kind in "fiu" and X.dtype != np.float32):
-            raise Unsupported("X is no array of float64 or integers")
+        X = as_matrix(X)
+        if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiu" or X.dtype == np.float32:
+            raise Unsupported("X is not of float64 or integers in host memory")
         if not 2 <= splits.n_splits <= MOST_SPLITS:
             raise Unsupported(f"{splits.n_splits} splits are not between 2 and {MOST_SPLITS}")
         settings: list[dict[str, Any]] = [{}] * min(n_fits, PLANNED)

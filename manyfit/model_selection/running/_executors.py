@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from manyfit._compat import fit_and_score_call
+from manyfit._compat import fit_and_score_call, joblib_is_local
 from manyfit.arrays import is_xp_array
 from manyfit.model_selection.job._job import Job, Pair
 from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks, run_tasks_unordered
@@ -80,7 +80,9 @@ class JoblibExecutor(Executor):
             # By this process: none of joblib's sees the rows of all splits.
             for c in sorted({c for item in items for c in item.strategy.rowwise_candidates(item)}):
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
-        parts = run_tasks(_run_item, _Arguments(items, self._context), job.n_jobs, job.pre_dispatch)
+        n_workers = joblib_workers(job.n_jobs) if joblib_is_local() else 1  # a cluster's lie elsewhere
+        arguments = _Arguments(items, self._context, spare_threads(len(items), n_workers))
+        parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
         return zip(items, parts, strict=True)
 
     def _send_fits(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
@@ -112,6 +114,12 @@ class JoblibExecutor(Executor):
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))
 
 
+def spare_threads(n_items: int, n_workers: int) -> list[int]:
+    """Threads of each item: those that are no whole round of the workers divide the idle ones."""
+    n_left = n_items % n_workers
+    return [1] * (n_items - n_left) + [n_workers // n_left] * n_left if n_left else [1] * n_items
+
+
 def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> tuple[Any, ...]:
     """Arguments of `make_fits` for a bundle, which is added to those that were sent."""
     function, common = fit_and_score_call(arguments_of_fits(job.options))
@@ -119,21 +127,23 @@ def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> 
     sizes = (len(job.candidates), job.splits.n_splits)
     fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(c, i, sizes)) for c, i in bundle]
     sent.append(bundle)
-    data = job.estimator, job.X, job.y
-    return len(sent) - 1, function, data, common, fits, job.options.host_fallback
+    data, options = (job.estimator, job.X, job.y), job.options
+    return len(sent) - 1, function, data, common, fits, options.host_fallback, options.fits_within
 
 
 class _Arguments(Sequence[Any]):
     """An item and its part of the context, made when the item is sent: only some are held at a time."""
 
-    def __init__(self, items: Sequence[WorkItem], context: RunContext) -> None:
-        self._items, self._context = items, context
+    def __init__(self, items: Sequence[WorkItem], context: RunContext, n_threads: Sequence[int]) -> None:
+        self._items, self._context, self._n_threads = items, context, n_threads
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __getitem__(self, j: Any) -> Any:
-        return self._items[j], self._context.for_item(self._items[j])
+        part = self._context.for_item(self._items[j])
+        part.n_threads = self._n_threads[j]
+        return self._items[j], part
 
 
 def _run_item(item: WorkItem, context: RunContext) -> TaskResult:

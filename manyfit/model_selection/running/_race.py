@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from manyfit.model_selection.job._job import Pair, Result
+if TYPE_CHECKING:
+    from manyfit.model_selection.job._job import Pair, Result
 
 # A setting is out below this. `python -m benchmarks race-boosting` shows how often the choice stays the same.
 _P = 0.1
@@ -91,6 +92,13 @@ def rule_of(race: str | float, n_splits: int, name: str) -> Rule:
             "splits (cv=10), or race=None."
         )
     return rule
+
+
+def race_of(search: Any, n_splits: int, metric: str | None) -> Race:
+    """The race that a search asks for; ValueError if several scores could decide it."""
+    if metric is None and isinstance(search.scoring, list | tuple | set | Mapping):
+        refuse_scores(search.scoring)  # those of a function are known after the first fit
+    return Race(rule_of(search.race, n_splits, type(search).__name__), metric)
 
 
 Scores = Mapping[int, Mapping[int, float]]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sklearn.base import clone
@@ -19,13 +20,15 @@ def make_fits(
     common: Mapping[str, Any],
     fits: Sequence[Mapping[str, Any]],
     host_fallback: str,
+    fits_within: Callable[[], AbstractContextManager[Any]],
 ) -> Results:
     """Make a bundle of fits by scikit-learn's `function` for a fit and its scores.
 
-    `data` are the estimator, X and y, and `common` the arguments that all fits have in common.
+    `data` are the estimator, X and y, and `common` the arguments that all fits have in common. The last two
+    are of `Options`.
     """
     estimator, X, y = data
     start = time.perf_counter()
-    with config_context(host_fallback=host_fallback):
+    with config_context(host_fallback=host_fallback), fits_within():
         results = [function(clone(estimator), X, y, **common, **fit) for fit in fits]
     return number, results, time.perf_counter() - start

@@ -1,69 +1,50 @@
 """Methods of a fitted search on device data that have to be copied to the host."""
 
 import copy
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-from sklearn.utils.metaestimators import available_if
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.estimators import ParallelPostFit
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
-from manyfit.folds import load_targets
+from manyfit.estimators.chunks.methods import why_not_in_chunks
+from manyfit.folds import ChunkRows, load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._chunk_inputs import chunk_input
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 
-Search = TypeVar("Search", bound=type)
 
-# Methods of a fitted search that call its best estimator.
-_METHODS = (
-    "decision_function",
-    "inverse_transform",
-    "predict",
-    "predict_log_proba",
-    "predict_proba",
-    "score",
-    "score_samples",
-    "transform",
-)
+def call_with_device_data(
+    inner: Callable[..., Any], search: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a method of a fitted search, on data where its best estimator reads them."""
+    args, kwargs = _loaded(search, inner.__name__, args, kwargs)
+    on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
+    best = getattr(search, "best_estimator_", None)
+    if best is not None and _reads_no_chunks(best, (*args, *kwargs.values())):
+        by_block = copy.copy(search)
+        by_block.best_estimator_ = ParallelPostFit(best)
+        return inner(by_block, *args, **kwargs)
+    if best is None or not (on_device or predicts_device_labels(best)):
+        return inner(search, *args, **kwargs)
+    if not supports_device_data(best):
+        warn_moved_to_host(
+            f"{type(best).__name__} of a search",
+            on_device,
+            "it was fitted on the host, and predicts on it",
+        )
+        to_host = TransferCache()
+        return inner(search, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
+    if inner.__name__ == "score" and is_drop_in(best):
+        return _score_on_device(search, inner, *args, **kwargs)
+    return inner(search, *args, **kwargs)
 
 
-def accept_device_data(search: Search) -> Search:
-    """Make methods of a search class accept device data, even if its estimator was fitted on the host."""
-    for name in _METHODS:
-        member = inspect.getattr_static(search, name)
-        if hasattr(member, "check"):  # of `available_if`
-            setattr(search, name, available_if(member.check)(_with_device_data(member.fn)))
-        else:
-            setattr(search, name, _with_device_data(member))
-    return search
-
-
-def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(inner)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = _loaded(self, inner.__name__, args, kwargs)
-        on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
-        best = getattr(self, "best_estimator_", None)
-        if best is None or not (on_device or predicts_device_labels(best)):
-            return inner(self, *args, **kwargs)
-        if not supports_device_data(best):
-            warn_moved_to_host(
-                f"{type(best).__name__} of a search",
-                on_device,
-                "it was fitted on the host, and predicts on it",
-            )
-            to_host = TransferCache()
-            return inner(self, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
-        if inner.__name__ == "score" and is_drop_in(best):
-            return _score_on_device(self, inner, *args, **kwargs)
-        return inner(self, *args, **kwargs)
-
-    return method
+def _reads_no_chunks(best: Any, values: Sequence[Any]) -> bool:
+    """Whether X is read in chunks, and an estimator, which was fitted to a sample, reads rows in memory."""
+    return any(isinstance(one, ChunkRows) for one in values) and why_not_in_chunks(best) is not None
 
 
 def _loaded(

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.base import clone, is_classifier
 
 from manyfit.arrays import is_xp_array, label_transfers, to_host_together
@@ -294,7 +296,9 @@ def _fit_family(
     folded = SingleFold(rows, classes, target_function(family))
     _require_worth(group, folded, context)
     seen = _pass_data(rows, context) if _iterates(group) else folded
-    with label_transfers("iterations" if _iterates(group) else "moments"):
+    n_threads = context.n_threads if getattr(family, "fits_in_threads", False) else 1
+    threads = parallel_config("threading", n_jobs=n_threads) if n_threads > 1 else nullcontext()
+    with label_transfers("iterations" if _iterates(group) else "moments"), threads:
         answers = next(iter(family.fit_many(group.prototype, group.settings, seen)))
     if not isinstance(answers, Answers):
         raise Unsupported(f"{type(family).__name__} has to give Answers, not {type(answers).__name__}")

@@ -132,6 +132,7 @@ class RunContext:
     keeps_folds: bool = False  # whether fits find the folds of earlier fits
     by_candidate: bool = False  # whether fits keep scikit-learn's order
     returns_early: bool = False  # whether a long item returns what is finished
+    n_threads: int = 1  # threads that a fit may have: more than one where workers would be idle
     many_items: bool = False  # whether short items follow each other on a worker
     refused: dict[Pair, str] = field(default_factory=dict)  # pairs that families have refused so far
     folds: FoldStore | None = None  # the folds of earlier fits

@@ -2,6 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -28,6 +30,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
@@ -50,6 +53,7 @@ class EngineParallel:
     _sharing: Sharing = "auto"
     _memory_limit: int | str | None = None
     _client: Any = None
+    _fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def __init__(self, n_jobs: Any = None, verbose: int = 0, pre_dispatch: Any = "2*n_jobs") -> None:
         self._n_jobs, self._verbose, self._pre_dispatch = n_jobs, verbose, pre_dispatch
@@ -75,9 +79,9 @@ class EngineParallel:
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         return Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)),
-            _options(first, self._memory_limit, self._own), self._n_jobs, self._pre_dispatch,
-            self._sharing, client=None if isinstance(X, ChunkRows) else client_for(self._client),
-            by_split=True,
+            replace(_options(first, self._memory_limit, self._own), fits_within=self._fits_within),
+            self._n_jobs, self._pre_dispatch, self._sharing,
+            client=None if isinstance(X, ChunkRows) else client_for(self._client), by_split=True,
         )  # fmt: skip
 
     def _run(self, job: Job) -> list[Result]:
@@ -90,10 +94,11 @@ class EngineParallel:
             self._end(job.estimator, report)
             return results
         job = place_data(job)
-        prepared = prepare(job)
-        self._begin(job.estimator, prepared.plan)
-        sink = ResultSink(job)
-        results, report = run(job, prepared, sink)
+        with chunk_workers(job.X, self._client):
+            prepared = prepare(job)
+            self._begin(job.estimator, prepared.plan)
+            sink = ResultSink(job)
+            results, report = run(job, prepared, sink)
         self._end(job.estimator, report)
         if recording is not None:
             (self._own.predictions,) = collect_predictions(job, [0], recording, sink.predicted)
@@ -177,7 +182,7 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     @wraps(function)
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        rows = _take_chunks(given) if in_chunks else None
+        rows = _take_chunks(given, None if in_chunks else WHOLE)
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
         values = compute_dask_inputs(
@@ -194,9 +199,13 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     return loads
 
 
-def _take_chunks(given: dict[str, Any]) -> ChunkRows | None:
+# A memory limit with which every X is loaded.
+WHOLE = 2**62
+
+
+def _take_chunks(given: dict[str, Any], limit: int | None) -> ChunkRows | None:
     """The rows of X if it is read in chunks; y and weights that come with X join the arguments."""
-    found = chunk_input(given["X"], given.get("y"), None)
+    found = chunk_input(given["X"], given.get("y"), limit)
     given |= {"X": found.X if found.rows is None else None, "y": found.y}
     if found.sample_weight is not None:
         given["params"] = weights_as_params(

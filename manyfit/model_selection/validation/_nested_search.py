@@ -116,8 +116,8 @@ def _require_plain(job: Job, search: Any) -> Any:
         raise Unsupported("fits have parameters, or print lines")
     if options.return_train_score or options.return_estimator or job.client is not None:
         raise Unsupported("more than test scores is asked for")
-    if hasattr(search.cv, "__next__") or not isinstance(job.X, np.ndarray):
-        raise Unsupported("the inner splits can be read only once, or X is no array")
+    if hasattr(search.cv, "__next__"):
+        raise Unsupported("the inner splits can be read only once")
     (outer,) = scorers_by_name(options.scorer).values()
     return None if isinstance(outer, PassthroughScorer) else outer
 
@@ -127,7 +127,7 @@ def _all_splits(job: Job, search: Any) -> Iterator[Sequence[tuple[Array, Array]]
     n_numbers = 0
     for train, test in job.splits:
         rows = np.arange(job.splits.n_samples)[train]
-        X, y = job.X[rows], None if job.y is None else safe_indexing(job.y, rows)
+        X, y = (None if one is None else safe_indexing(one, rows) for one in (job.X, job.y))
         cv = check_cv(search.cv, y, classifier=is_classifier(search.estimator))
         inner = draw_fixed_splits(cv, X, y)
         if inner.n_samples != num_samples(X) or inner.n_splits < 2:

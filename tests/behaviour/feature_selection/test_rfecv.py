@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import feature_selection
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
@@ -55,6 +56,12 @@ def test_eliminations_are_scikit_learns(estimator, params):
 
 def test_two_passes_serve_all_fits():
     assert _both(Ridge(), *_data()).passes == 2.0
+
+
+def test_a_frame_is_read_as_its_array():
+    X, y = _data()
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(f=np.arange(80))
+    assert _both(Ridge(), frame, pd.Series(y, index=np.arange(80)[::-1]), cv=3).fits_done == 0
 
 
 def test_several_targets():

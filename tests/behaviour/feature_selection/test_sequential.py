@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import feature_selection
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -52,6 +53,12 @@ def test_features_are_scikit_learns(direction, estimator, scoring):
     report = _both(estimator, X, y, n_features_to_select=3, direction=direction, scoring=scoring, cv=3)
     assert report.fits_shared > 0
     assert report.passes == 1.0
+
+
+def test_a_frame_is_read_as_its_array():
+    X, y = _data()
+    frame = pd.DataFrame(X, columns=list("abcdefg"), index=np.arange(90)[::-1])
+    assert _both(Ridge(), frame, pd.Series(y), n_features_to_select=2, cv=3).fits_shared > 0
 
 
 @pytest.mark.parametrize("tol", [1e-4, 0.05])

@@ -11,7 +11,7 @@ import sklearn
 from sklearn.impute import KNNImputer
 from sklearn.metrics import pairwise_distances_chunked
 
-from manyfit._compat._nested import DistanceMemory
+from manyfit._compat.nested import DistanceMemory
 from tests._covering import covering
 from tests.behaviour.steps._nested_values import FORMS, check_values, rows_of, values
 
@@ -34,7 +34,7 @@ def measured(monkeypatch):
         calls.append(options)
         return pairwise_distances_chunked(*args, **options)
 
-    monkeypatch.setattr("manyfit._compat._nested.pairwise_distances_chunked", counted)
+    monkeypatch.setattr("manyfit._compat.nested.pairwise_distances_chunked", counted)
     monkeypatch.setattr("sklearn.impute._knn.pairwise_distances_chunked", counted)
     return calls
 
@@ -96,7 +96,7 @@ def by_first(one, other, *, missing_values):
 
 def test_distances_without_room_are_computed_anew_and_copies_keep_none(measured, monkeypatch):
     X, y = with_gaps("normal", 40, 5, 1)
-    monkeypatch.setattr("manyfit._compat._nested.MOST_BYTES", 100)
+    monkeypatch.setattr("manyfit._compat.nested.MOST_BYTES", 100)
     assert check_values(KNNImputer(), IMPUTATIONS, X, y) == (1, len(IMPUTATIONS) - 1)
     assert len(measured) == 4 * len(IMPUTATIONS)
     kept = DistanceMemory(1000)

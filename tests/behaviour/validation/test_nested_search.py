@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import model_selection
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from manyfit.model_selection import GridSearchCV, cross_val_score, cross_validate
 from manyfit.model_selection.validation import _cross_validate, _nested_search
@@ -66,6 +68,21 @@ def test_steps_and_repeated_rows(answers):
     assert list(ours) == list(theirs)
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-10)
     assert answers[0].fits_shared > 0
+
+
+def test_frames_of_numbers_and_of_categories(answers):
+    X, y = _data()
+    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(75)[::-1])
+    theirs = model_selection.cross_val_score(Reference(Ridge(), GRID), frame, pd.Series(y))
+    np.testing.assert_allclose(
+        cross_val_score(GridSearchCV(Ridge(), GRID), frame, pd.Series(y)), theirs, rtol=1e-10
+    )
+    frame["e"] = np.resize(["x", "y", "z"], 75)
+    encoder = make_column_transformer((OneHotEncoder(), ["e"]), remainder=StandardScaler())
+    model, grid = make_pipeline(encoder, Ridge()), {"ridge__alpha": GRID["alpha"]}
+    theirs = model_selection.cross_val_score(Reference(model, grid), frame, y)
+    np.testing.assert_allclose(cross_val_score(GridSearchCV(model, grid), frame, y), theirs, rtol=1e-10)
+    assert [report.fits_done for report in answers] == [0, 0]
 
 
 @pytest.mark.parametrize(

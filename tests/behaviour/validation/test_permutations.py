@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import model_selection
 from sklearn.decomposition import PCA
@@ -55,6 +56,12 @@ def _data():
 def test_scores_are_scikit_learns(estimator, params, blocks):
     X, y = _data()
     _both(estimator, X, y, **params)
+    assert blocks == [13]
+
+
+def test_a_frame_is_read_as_its_array(blocks):
+    X, y = _data()
+    _both(Ridge(), pd.DataFrame(X, columns=list("abcde")), pd.Series(y))
     assert blocks == [13]
 
 

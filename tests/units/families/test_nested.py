@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -30,6 +31,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.running._executors import spare_threads
 from tests._covering import covering, spread
 from tests._same_results import both
 
@@ -118,6 +120,33 @@ def test_searches_make_one_fit_a_split(model):
         search = both(model, {"n_estimators": [2, 5], "max_depth": [1, 3]}, data, target(model), cv=3)
         assert (search.report_.fits_done, search.report_.fits_shared) == (6, 12)
         assert search.best_estimator_.n_estimators == search.best_params_["n_estimators"]
+
+
+@pytest.mark.parametrize("model", [RandomForestClassifier(**SEED), BaggingRegressor(**SEED)], ids=str)
+def test_workers_that_would_be_idle_are_threads_of_the_last_fits(model, monkeypatch):
+    fit, found = type(model).fit, []
+
+    def noted(self, *args, **kwargs):
+        found.append(joblib.effective_n_jobs(None))
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(model), "fit", noted)
+    with joblib.parallel_config("threading"):
+        ours = GridSearchCV(model, {"n_estimators": MEMBERS}, cv=3, n_jobs=2, refit=False)
+        ours.fit(X, target(model))
+    assert sorted(found) == [1, 1, 2]
+    alone = GridSearchCV(model, {"n_estimators": MEMBERS}, cv=3, refit=False).fit(X, target(model))
+    for split in range(3):
+        name = f"split{split}_test_score"
+        assert_array_equal(ours.cv_results_[name], alone.cv_results_[name])
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_workers", "threads"),
+    [(5, 2, [1, 1, 1, 1, 2]), (5, 16, [3] * 5), (4, 2, [1] * 4), (3, 1, [1] * 3), (7, 4, [1] * 7)],
+)
+def test_idle_workers_are_divided(n_items, n_workers, threads):
+    assert spare_threads(n_items, n_workers) == threads
 
 
 REFUSED = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import FeatureAgglomeration
 
-from manyfit._compat import cut_tree
+from manyfit._compat.nested import cut_tree
 from manyfit.model_selection.sharing.nested._rule import NestedRule, is_count, is_number, register_rule
 
 

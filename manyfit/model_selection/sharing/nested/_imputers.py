@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.impute import KNNImputer
 
-from manyfit._compat import ImputerWithMemory, impute
+from manyfit._compat.nested import ImputerWithMemory, impute
 from manyfit.model_selection.sharing.nested._rule import NestedRule, is_count, register_rule
 
 

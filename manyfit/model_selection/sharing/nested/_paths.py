@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_selection import RFE, SequentialFeatureSelector
 
-from manyfit._compat import RFEPath, SequentialPath
+from manyfit._compat.nested import RFEPath, SequentialPath
 from manyfit.model_selection.sharing.nested._rule import (
     NestedRule,
     is_count,

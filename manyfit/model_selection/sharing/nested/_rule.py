@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from manyfit._compat import learned_attributes
+from manyfit._compat.nested import learned_attributes
 from manyfit.introspection.randomness import Sizes
 from manyfit.introspection.structural_key import structural_key
 
