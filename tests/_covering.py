@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, ItemsView
-from typing import Any
+from collections.abc import Collection, ItemsView, Sequence
+from typing import Any, TypeVar
 
 import pytest
+
+T = TypeVar("T")
 
 MAKES_THOROUGH_CASES = True  # set for a run by tests/conftest.py
 
@@ -37,10 +39,17 @@ def spread(cases: Collection[Any], n: int) -> list[Any]:
 
     A tuple has the values of several parameters. The items of a dict are cases with names.
     """
-    kept = {round(i * (len(cases) - 1) / max(n - 1, 1)) for i in range(n)}
+    kept = {*evenly(range(len(cases)), n)}
     return [
         _case([one], i in kept) for i, one in enumerate(_labelled(cases)) if i in kept or MAKES_THOROUGH_CASES
     ]
+
+
+def evenly(things: Sequence[T], n: int | None) -> list[T]:
+    """At most `n` things, evenly spread from the first to the last; None: all."""
+    if n is None or n >= len(things):
+        return list(things)
+    return [things[round(i * (len(things) - 1) / max(n - 1, 1))] for i in range(n)]
 
 
 def _labelled(values: Collection[Any]) -> list[tuple[str | None, Any]]:

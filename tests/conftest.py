@@ -53,21 +53,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cases", type=int, help="run at most so many cases of each test, the first and the last ones"
     )
+    parser.addoption("--tests", type=int, help="run at most so many tests of each module, evenly spread")
 
 
 @pytest.hookimpl(trylast=True)  # after -m, -k and --deselect
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    limit = config.getoption("--cases")
-    if limit is None:
+    most_cases, most_tests = config.getoption("--cases"), config.getoption("--tests")
+    if most_cases is most_tests is None:
         return
-    tests: dict[str, list[pytest.Item]] = {}
+    modules: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
-        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {
-        id(item)
-        for cases in tests.values()
-        for item in (*cases[: limit - limit // 2], *cases[len(cases) - limit // 2 :])
-    }
+        name = item.nodeid.partition("[")[0]
+        modules.setdefault(name.partition("::")[0], {}).setdefault(name, []).append(item)
+    kept: set[int] = set()
+    for tests in modules.values():
+        for cases in _covering.evenly(list(tests.values()), most_tests):
+            n = len(cases) if most_cases is None else most_cases
+            kept |= {id(item) for item in (*cases[: n - n // 2], *cases[max(len(cases) - n // 2, 0) :])}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
 

@@ -13,6 +13,7 @@ HALVING, ON_OUR_BASE = "test_successive_halving.py", "test_cv_results_on_our_bas
 MANY = 12
 # Each takes as long as a hundred others, and asks nothing that they do not.
 DEAR = {
+    "test_classification_classification_metric_division_by_zero_nan_validation",
     "test_cross_val_predict_class_subset",
     "test_gridsearchcv_cross_val_predict_with_method",
     "test_random_search_cv_results_multimetric",

@@ -252,6 +252,7 @@ def test_displays_and_copies():
     assert_same_results(copy.fit(X, Y), search, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_jobs():
     model, grid = GRIDS["shared steps"]
     options = {"random_state": 0, "cv": 3}

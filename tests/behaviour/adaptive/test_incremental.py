@@ -244,6 +244,7 @@ def test_a_model_that_fails_ends():
         search.set_params(error_score="raise").fit(X, Y)
 
 
+@pytest.mark.slow
 def test_models_train_in_other_processes_too():
     options = {"max_iter": 9, "random_state": 0}
     here = HyperbandSearchCV(SGD, SPACE, **options).fit(X_CLASS, LABELS)

@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 from manyfit.model_selection import BaseSearchCV, GridSearchCV
 from manyfit.model_selection.checkpoint import _search_identity as _identity
 from manyfit.model_selection.results import _progress_bar as _progress
+from manyfit.model_selection.running._engine import FITTED_BEFORE
 from manyfit.model_selection.search import _evaluation as engine
 from tests._same_results import LABELS, X_CLASS, X, Y
 from tests.behaviour.checkpoints._exact import GRID, exactly
@@ -197,6 +198,10 @@ def test_what_a_group_leaves_alone_is_not_fitted_again(path, monkeypatch):
     forget(path, rows)
     search.fit(X, y)
     assert (search.report_.fits_restored, search.report_.fits_done, search.report_.fits_shared) == (2, 0, 6)
+    search.fit(X, y)
+    assert search.report_.fits_restored == 8
+    (group,) = search.report_.groups  # knows which of them shared work had answered
+    assert group["left_to_sklearn"] == {FITTED_BEFORE: 2}
 
 
 def seen(search, X, y):

@@ -130,8 +130,7 @@ def metrics_many(name, x, labels, **options):
     return getattr(metrics, name).many(x, labels, **options)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("far", [False, True], ids=["", "far"])
+@pytest.mark.parametrize(("name", "far"), covering(NAMES, {"near": False, "far": True}.items(), strength=1))
 def test_float32(name, far):
     data = (X + 100 * far).astype(np.float32)
     ours = metrics_many(name, there(data), there(LABELS))

@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score, cross_validate
+from tests.behaviour.iterations._optimum import Optimum
 
 IRIS, CODES = (one[::2] for one in load_iris(return_X_y=True))
 NAMES = np.array(["a", "b", "c"])[CODES]
@@ -61,6 +62,21 @@ def test_predictions_are_those_of_cross_val_predict(case):
         warnings.filterwarnings("ignore", "R.2 score is not well-defined|Scoring failed")
         validated = cross_validate(search.best_estimator_, X, y, cv=cv, return_predictions=method)
     assert_equal(validated["predictions"], expected)
+
+
+def test_those_of_the_best_setting_are_scikit_learns_also_where_scores_are_of_the_optimum():
+    options = {"cv": SHUFFLED, "return_predictions": "predict_proba"}
+    search = Optimum(SCALED, CASES["iterations"][1], **options).fit(IRIS, NAMES)
+    assert search.report_.fits_shared == 8
+    expected = cross_val_predict(search.best_estimator_, IRIS, NAMES, cv=SHUFFLED, method="predict_proba")
+    assert_equal(search.cv_predictions_, expected)
+
+
+def test_fits_that_give_predictions_print_no_lines_again(capsys):
+    GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=3, return_predictions=True, verbose=2).fit(
+        DIABETES, NUMBERS
+    )
+    assert capsys.readouterr().out.count("[CV] END") == 6
 
 
 def scoring_of(estimator):

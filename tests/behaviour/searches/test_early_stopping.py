@@ -246,6 +246,7 @@ def test_frames_keep_their_columns():
     assert search.cv_results_["split0_test_score"][0] == own.score(frame.iloc[test], Y[test])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [BOOSTERS[1], make_pipeline(StandardScaler(), BOOSTERS[3])], ids=named)
 def test_processes_of_joblib_give_the_same(model):
     grid = {("" if isinstance(model, XGBRegressor) else "lgbmregressor__") + "max_depth": [1, 2, 3]}

@@ -276,3 +276,15 @@ def test_an_untested_sklearn_is_fitted_one_by_one(monkeypatch):
         plan = search.plan(X, Y)
     assert "scikit-learn 1.42.0 is not one of the tested versions 1.7, 1.8, 1.9" in str(plan)
     assert both(AFFINE, AFFINE_GRID).report_.fits_done == 20
+
+
+def test_a_report_of_several_rounds_keeps_why_the_first_one_stopped():
+    stopped, whole = Report(stopped="after 1 s"), Report()
+    assert stopped.merged(whole).stopped == whole.merged(stopped).stopped == "after 1 s"
+
+
+def test_the_largest_difference_of_an_engine_is_kept():
+    report = Report()
+    for difference in (None, 1e-9, float("nan"), 1e-3, 1e-6):
+        report.note_difference(difference)
+    assert report.engine_difference == 1e-3

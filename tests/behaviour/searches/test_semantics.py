@@ -389,3 +389,10 @@ def test_indices_of_a_small_type():
     cv = [(rows[:20_000], rows[20_000:] - np.int16(5))]
     expected = model_selection.cross_val_score(Ridge(), data, data[:, 0], cv=cv)
     np.testing.assert_allclose(cross_val_score(Ridge(), data, data[:, 0], cv=cv), expected)
+
+
+def test_settings_with_other_functions_of_the_target_have_moments_of_their_own():
+    ways = [(np.log1p, np.expm1), (np.sqrt, np.square)]
+    grid = [{"func": [f], "inverse_func": [g], "regressor__alpha": [0.1, 10.0]} for f, g in ways]
+    search = both(TransformedTargetRegressor(Ridge()), grid, y=np.abs(Y) + 1.0, cv=3)
+    assert search.report_.fits_shared == 12

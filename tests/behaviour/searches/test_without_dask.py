@@ -50,12 +50,6 @@ assert "read in chunks" in str(search.plan(file, y)) and np.isfinite(search.best
 """
 
 
-@pytest.mark.parametrize("n_jobs", ["None", pytest.param("2", marks=pytest.mark.thorough)])
-def test_searches_need_neither_dask_nor_distributed(n_jobs, tmp_path):
-    code = [sys.executable, "-W", "error", "-c", WITHOUT_DASK + SEARCHES, str(tmp_path), n_jobs]
-    subprocess.run(code, check=True, timeout=120)
-
-
 CLUSTERS = """
 from manyfit import cluster
 
@@ -67,9 +61,12 @@ for call in cluster.local_cluster, lambda: cluster.describe(None):
 """
 
 
-def test_what_needs_a_cluster_says_how_to_install_it():
-    code = [sys.executable, "-c", WITHOUT_DASK + CLUSTERS]
-    said = subprocess.run(code, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+@pytest.mark.parametrize("n_jobs", ["None", pytest.param("2", marks=pytest.mark.thorough)])
+def test_searches_need_no_dask_and_what_needs_a_cluster_says_how_to_install_it(n_jobs, tmp_path):
+    code = [sys.executable, "-W", "error", "-c", WITHOUT_DASK + SEARCHES + CLUSTERS, str(tmp_path), n_jobs]
+    said = subprocess.run(
+        code, stdout=subprocess.PIPE, text=True, timeout=120, check=True
+    ).stdout.splitlines()
     for caller, text in zip(["local_cluster", "describe"], said, strict=True):
         assert text.startswith(f"{caller} needs Dask's distributed")
         assert "pip install 'manyfit[cluster]'" in text
