@@ -16,9 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.estimators import Cost, family_of
+from manyfit.estimators import Cost, Shape, family_of
 from manyfit.families.smooth.solver import _coarse_to_fine
+from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.planning._convergence import require_gradient_stop
 from tests._covering import covering, spread
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -249,3 +251,10 @@ def test_a_score_that_tol_leaves_open_is_scikit_learns():
     assert open_ >= 3 and np.sum(differ) <= 5 - open_
     optimum, _ = searched(GridSearchCV, LogisticRegression(), grid, data, target, sharing="optimum")
     assert optimum.report_.fits_done == 0
+
+
+def test_a_tolerance_above_the_default_leaves_scores_open():
+    family, shape = family_of(LogisticRegression), Shape(200, 5, 1, 3, 2)
+    require_gradient_stop(family, LogisticRegression(tol=1e-4), shape)
+    with pytest.raises(Unsupported, match="tol=0.0002 leaves scores open, where 0.0001 would not"):
+        require_gradient_stop(family, LogisticRegression(tol=2e-4), shape)
