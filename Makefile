@@ -42,12 +42,11 @@ help:
 demo: $(VENV)/.demo
 	@$(VENV)/bin/python -m examples.demo
 
-# Both environments are made at once; the examples leave compiled modules for all that follows. Then one after the
-# other runs beside the suite, while tests of clusters wait, and two at a time when the suite is done: linters first,
-# whose knowledge of types tests use.
+# Both environments are made at once. Then the suite runs, and beside it one thing after the other, which fill the
+# cores while tests of clusters wait: linters first, whose knowledge of types tests use. The examples go before the
+# suite, since they leave compiled modules for all that follows.
 test:
-	$(MAKE) -j $(JOBS) doctest $(OLDEST)/.test
-	$(MAKE) -j 2 suite lint oldest-folders upstream oldest-fuzzer
+	$(MAKE) -j 2 BEFORE_SUITE=doctest suite lint oldest-folders upstream oldest-fuzzer
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check
@@ -60,7 +59,7 @@ unit: doctest suite upstream
 doctest: $(VENV)/.test
 	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
 
-suite: $(VENV)/.test
+suite: $(VENV)/.test | $(BEFORE_SUITE)
 	$(PYTEST) --ignore=tests/upstream
 
 upstream: $(VENV)/.test

@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from manyfit.arrays._host_fallback import reset_fallback_warnings
 from tests import _covering
-from tests._shortcuts import take_shortcuts
+from tests._shortcuts import fork_joblib_workers, take_shortcuts
 from tests.invariants import as_text, invariants
 
 # No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
@@ -30,6 +30,7 @@ settings.load_profile("manyfit")
 def pytest_configure(config: pytest.Config) -> None:
     _covering.MAKES_THOROUGH_CASES = "not thorough" not in config.option.markexpr
     take_shortcuts()
+    fork_joblib_workers()
 
 
 # Modules and tests stay to the end: a search for garbage among them would take seconds, here and in tests.

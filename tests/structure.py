@@ -13,6 +13,7 @@ ORDER = (
     "feature_selection",
     "model_selection",
     "model_selection.search.adaptive",
+    "model_selection.search.adaptive.incremental",
     "model_selection.search",
     "model_selection.validation",
     "model_selection.running",

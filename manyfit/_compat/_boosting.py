@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from manyfit._compat._replaced import replaced
 
-__all__ = ["keep_bins", "keep_lightgbm_bins", "keep_xgboost_bins", "without_names"]
+__all__ = ["bytes_of_boosting", "keep_bins", "keep_lightgbm_bins", "keep_xgboost_bins", "without_names"]
+
+
+def bytes_of_boosting(fitted: Mapping[str, Any]) -> int:
+    """Bytes of the trees among the fitted attributes of histogram boosting."""
+    return sum(tree.nodes.nbytes for trees in fitted["_predictors"] for tree in trees)
 
 
 @contextmanager

@@ -42,8 +42,8 @@ class _NoCallbacks:
 NO_CALLBACKS = _NoCallbacks()
 
 
-def callback_context(search: Any, max_subtasks: int) -> Any:
-    """The root callback context of a search."""
+def callback_context(search: Any, max_subtasks: int | None) -> Any:
+    """The root callback context of a search; None: the number of its tasks is not known."""
     if hasattr(search, "_init_callback_context"):
         return search._init_callback_context(max_subtasks=max_subtasks)
     return _NoCallbacks()

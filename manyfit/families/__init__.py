@@ -28,6 +28,12 @@ from manyfit.families.meta_estimators import (
     target_function,
     wrapper_of,
 )
+
+# For manyfit's other rooms, hence not in `__all__`.
+from manyfit.families.nested._continued_fits import ContinuedFits as ContinuedFits
+from manyfit.families.nested._continued_fits import continued_fits as continued_fits
+from manyfit.families.nested._continued_fits import continuing as continuing
+from manyfit.families.nested._continued_fits import fit_continued as fit_continued
 from manyfit.families.protocol import (
     AffineStep,
     Answers,

@@ -49,6 +49,7 @@ from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
+from manyfit.folds.rows._merge_tree import Node
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._registry import (
     as_row_source,
@@ -58,6 +59,7 @@ from manyfit.folds.rows._registry import (
     unregister_row_source,
     wrap_rows,
 )
+from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import (
     as_labels,
@@ -71,8 +73,9 @@ from manyfit.folds.rows.chunks._blocks import Blocks
 from manyfit.folds.rows.chunks._genotypes import Genotypes
 from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targets, read_input
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
-from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_in_file, may_be_in_chunks
+from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
+from manyfit.folds.rows.chunks._sums import ReadSums, Workers
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
@@ -113,17 +116,20 @@ __all__ = [
     "MixedRows",
     "Moments",
     "MomentsNeeded",
+    "Node",
     "NumPyRows",
     "NumberColumn",
     "OneHot",
     "PassData",
     "Passes",
+    "ReadSums",
     "RowSample",
     "RowSource",
     "Rows",
     "Scatter",
     "ScatterMatrix",
     "SingleFold",
+    "SomeRows",
     "SparsePasses",
     "Spectrum",
     "Splits",
@@ -135,6 +141,7 @@ __all__ = [
     "TransformedMoments",
     "Unsupported",
     "Weights",
+    "Workers",
     "as_categories",
     "as_chunk_rows",
     "as_labels",
@@ -152,6 +159,7 @@ __all__ = [
     "from_moments",
     "holds_categories",
     "indicated_classes",
+    "is_dask",
     "is_in_file",
     "is_parquet_path",
     "is_row_source",

@@ -1,6 +1,7 @@
 """Folded data: X, y, weights and the splits, with moments that are summed on first use, once a search."""
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,6 @@ from manyfit.arrays import is_xp_array, label_transfers, to_host
 from manyfit.folds._fold import Fold
 from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
-from manyfit.folds.encodings._chunk_encoding import ChunkEncoding
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
@@ -23,6 +23,8 @@ from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows
+from manyfit.folds.rows._some_rows import SomeRows
+from manyfit.folds.rows.chunks._sums import ChunkSums
 from manyfit.folds.splits._splits import Splits
 
 Array = NDArray[Any]
@@ -69,6 +71,7 @@ class FoldedMatrix:
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._ranges: dict[int, AtomRanges] = {}
         self._whole: TransformedMoments | None = None
+        self._some_rows: deque[tuple[Array, SomeRows]] = deque(maxlen=2)
         _ = splits.n_atom_groups  # raises IndexError for a bad index
 
     @property
@@ -178,6 +181,14 @@ class FoldedMatrix:
                 own = None if weights is None else np.asarray(weights[rows]).reshape(len(splits), m)
                 yield splits, self.X.take(rows).reshape(len(splits), m, -1), Y, own
 
+    def some_rows(self, X: ChunkSums, index: Array) -> SomeRows:
+        """The training or test rows of a split of an X in chunks; those of the last two calls are kept."""
+        found = next((one for known, one in self._some_rows if np.array_equal(known, index)), None)
+        if found is None:
+            found = SomeRows(X, index)
+            self._some_rows.append((index, found))
+        return found
+
     def start(self, i: int) -> FoldColumns | TransformedMoments:
         """Split `i` before any step: the columns of an encoding, else training moments."""
         if not isinstance(self.X, Encoding):
@@ -263,8 +274,8 @@ class _SplitFold:
 
     def rows(self, role: str) -> Any:
         X, index = self._data.X, self._index(role)
-        if isinstance(X, ChunkEncoding):
-            return X.rows_in_memory(index)
+        if isinstance(X, ChunkSums):
+            return self._data.some_rows(X, index)
         return X.sample(index) if isinstance(X, Encoding) else view_rows(X, index)
 
     def targets(self, role: str) -> Array:

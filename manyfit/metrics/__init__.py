@@ -11,6 +11,8 @@ from manyfit.metrics.scoring._from_moments import lost_predictions as lost_predi
 from manyfit.metrics.scoring._from_moments import lost_to_rounding as lost_to_rounding
 from manyfit.metrics.scoring._from_moments import residuals_from_moments as residuals_from_moments
 from manyfit.metrics.scoring._from_moments import scores_from_moments as scores_from_moments
+from manyfit.metrics.scoring._prediction_stub import PredictedClassifier as PredictedClassifier
+from manyfit.metrics.scoring._prediction_stub import PredictedRegressor as PredictedRegressor
 from manyfit.metrics.scoring._scorers import check_scoring, get_scorer, get_scorer_names, make_scorer
 from manyfit.metrics.scoring._scorers import refuse_metrics as refuse_metrics
 from manyfit.metrics.scoring._scorers import scores_on_host as scores_on_host

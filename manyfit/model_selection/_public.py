@@ -13,12 +13,12 @@ from manyfit.model_selection.results.displays import (
     SharingDisplay,
 )
 from manyfit.model_selection.search.adaptive._halving import HalvingGridSearchCV, HalvingRandomSearchCV
-from manyfit.model_selection.search.adaptive._incremental import (
-    HyperbandSearchCV,
+from manyfit.model_selection.search.adaptive._optuna import OptunaSearchCV
+from manyfit.model_selection.search.adaptive.incremental._hyperband import HyperbandSearchCV
+from manyfit.model_selection.search.adaptive.incremental._incremental import (
     IncrementalSearchCV,
     SuccessiveHalvingSearchCV,
 )
-from manyfit.model_selection.search.adaptive._optuna import OptunaSearchCV
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 

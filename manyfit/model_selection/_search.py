@@ -10,8 +10,7 @@ from sklearn import model_selection
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
-from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
 
 @accept_device_data
@@ -41,8 +40,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
     errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `engine`, `time_budget`, `race`, `fit_timeout`, `return_predictions`, `plan`, `report_`,
-    `cv_predictions_` and `partial_results_`.
+    `engine`, `time_budget`, `race`, `fit_timeout`, `return_predictions`, `sample`, `random_state`, `plan`,
+    `report_`, `cv_predictions_` and `partial_results_`.
 
     Parameters
     ----------
@@ -106,7 +105,6 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
         estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
         from scikit-learn's; see Notes. `fit` and `plan` raise ImportError if it is not installed.
-
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
         Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
@@ -121,6 +119,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Whether `cv_predictions_` has the predictions of the best setting for the test rows of each split.
         True: those of ``predict``; or ``"predict_proba"``, ``"predict_log_proba"``, ``"decision_function"``.
         ``"all"``, or ``("all", method)``: those of every setting, which `memory_limit` must hold.
+    sample : int, float or None, default=None
+        Number of rows, or part of them, that the search is made on: folds, fits, scores and the refit. They
+        are drawn without replacement. Any estimator can then be searched on an X in chunks. None: all rows.
+    random_state : int, RandomState instance or None, default=None
+        Source of the rows of `sample`.
 
     Attributes
     ----------
@@ -256,22 +259,20 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         race: str | float | None = None,
         fit_timeout: float | None = None,
         return_predictions: bool | str | tuple[str, str] = False,
+        sample: float | None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
-        self.sharing = sharing
-        self.verify = verify
-        self.memory_limit = memory_limit
-        self.client = client
-        self.checkpoint = checkpoint
-        self.early_stopping = early_stopping
-        self.engine = engine
-        self.time_budget = time_budget
-        self.race = race
-        self.fit_timeout = fit_timeout
+        self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
+        self.client, self.checkpoint = client, checkpoint
+        self.early_stopping, self.engine = early_stopping, engine
+        self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
         self.return_predictions = return_predictions
+        self.sample = sample
+        self.random_state = random_state
 
 
 @accept_device_data
@@ -330,6 +331,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     return_predictions : bool, str or tuple, default=False
         As in `GridSearchCV`.
+    sample : int, float or None, default=None
+        As in `GridSearchCV`; drawn by `random_state`, too.
 
     Attributes
     ----------
@@ -381,20 +384,16 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         race: str | float | None = None,
         fit_timeout: float | None = None,
         return_predictions: bool | str | tuple[str, str] = False,
+        sample: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
             cv=cv, verbose=verbose, pre_dispatch=pre_dispatch, random_state=random_state,
             error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
-        self.sharing = sharing
-        self.verify = verify
-        self.memory_limit = memory_limit
-        self.client = client
-        self.checkpoint = checkpoint
-        self.early_stopping = early_stopping
-        self.engine = engine
-        self.time_budget = time_budget
-        self.race = race
-        self.fit_timeout = fit_timeout
+        self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
+        self.client, self.checkpoint = client, checkpoint
+        self.early_stopping, self.engine = early_stopping, engine
+        self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
         self.return_predictions = return_predictions
+        self.sample = sample

@@ -15,25 +15,18 @@ import dask
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 from distributed.utils import get_mp_context
 
+from tests._shortcuts import PRELOADED
 from tests.cluster._processes import running, wait_for
-
-# What workers import before and with their first task.
-PRELOADED = (
-    "distributed",
-    "manyfit.cluster.worker.run_items",
-    "manyfit.joblib_backend",
-    "manyfit.model_selection",
-)
 
 
 @contextmanager
 def forking() -> Iterator[None]:
-    """Have worker processes forked from one with all imports: a start takes 0.4 s of a core, not 3.5 s.
+    """Have worker processes forked as those of joblib are: a start takes 0.4 s of a core, not 3.5 s.
 
     They have the environment of the first of them. How they start otherwise is tested in `test_start.py`.
     """
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload([*PRELOADED])
+        get_mp_context().set_forkserver_preload([*PRELOADED])  # in place of those that Dask has set
         yield
 
 

@@ -26,6 +26,7 @@ DEAR = {
     "scaler, pca, neighbours",
     "steps, elastic net",
     "ridge classifier, small sets",
+    "neighbours, small sets",
 }
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import gc
-import inspect
 import pickle
 import subprocess
 import sys
-import textwrap
-import warnings
 import weakref
 from contextlib import nullcontext
 
@@ -17,50 +13,22 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_selection import SequentialFeatureSelector
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import manyfit
-from manyfit._compat import SEARCH_METHODS
 from manyfit._compat import SklearnHalvingGridSearchCV as HalvingGridSearchCV
 from manyfit._compat import SklearnHalvingRandomSearchCV as HalvingRandomSearchCV
 from manyfit.installation import _settings
 from manyfit.installation._searches import shadow_of
 from manyfit.installation._settings import Settings
-
-ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
-
-
-def without_times(value):
-    """An attribute of a search without seconds, and estimators as their text."""
-    if isinstance(value, dict):
-        return {name: without_times(one) for name, one in value.items() if "_time" not in name}
-    return repr(value) if hasattr(value, "get_params") else value
-
-
-def same(one, other) -> None:
-    """Both searches have the same attributes."""
-    assert sorted(vars(one)) == sorted(vars(other))
-    for name, value in vars(one).items():
-        found = vars(other)[name]
-        if name not in ("refit_time_", "cv", "random_state", "_checked_cv_orig", "scorer_"):
-            assert type(found) is type(value), name
-            np.testing.assert_equal(_rounded(without_times(found)), _rounded(without_times(value)), name)
-
-
-def _rounded(value):
-    if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return value.round(9)
-    return round(value, 9) if isinstance(value, float) else value
+from tests.installation._searches import ALPHAS, OwnScore, same
 
 
 def second(results):
@@ -130,231 +98,6 @@ def test_frames_groups_and_weights(regression):
     same(*searches)
     assert manyfit.report_of(searches[1]).fits_shared == 9
     assert list(searches[1].feature_names_in_) == list(X.columns)
-
-
-# Subclasses
-
-
-class OwnCandidates(GridSearchCV):
-    def _run_search(self, evaluate_candidates, **_):
-        evaluate_candidates([{"alpha": 1.0}])
-        evaluate_candidates([{"alpha": 2.0}])
-
-
-class OwnFit(GridSearchCV):
-    def fit(self, X, y=None, **params):
-        self.began_ = True
-        return super().fit(X, y, **params)
-
-
-class OwnTable(RandomizedSearchCV):
-    def _format_results(self, *args, **kwargs):
-        return super()._format_results(*args, **kwargs) | {"extra": np.zeros(1)}
-
-
-class ChoosesLast:
-    @staticmethod
-    def _select_best_index(refit, refit_metric, results):
-        return len(results["params"]) - 1
-
-
-class Mixed(ChoosesLast, GridSearchCV):
-    pass
-
-
-class OwnRounds(HalvingGridSearchCV):
-    def _generate_candidate_params(self):
-        return [{"alpha": 1.0}, {"alpha": 2.0}, {"alpha": 4.0}]
-
-
-class OwnScore(GridSearchCV):
-    def score(self, X, y=None, **params):
-        return -1.0
-
-
-class MoreParameters(GridSearchCV):
-    """A subclass with a parameter of its own, which is checked."""
-
-    _parameter_constraints = {**GridSearchCV._parameter_constraints, "level": [int]}  # noqa: RUF012
-
-    def __init__(self, estimator, param_grid, *, level=1, cv=None):
-        super().__init__(estimator, param_grid, cv=cv)
-        self.level = level
-
-
-class Fixed(RandomizedSearchCV):
-    """A subclass that sets parameters by itself, and has another signature."""
-
-    def __init__(self, alphas=(1.0, 2.0)):
-        super().__init__(Ridge(), {"alpha": list(alphas)}, n_iter=len(alphas), random_state=0)
-        self.alphas = alphas
-
-
-class AsWhole(GridSearchCV):
-    """A subclass that is equal to others, and therefore not hashable."""
-
-    def __eq__(self, other):
-        return type(self) is type(other)
-
-
-OVERRIDES = {
-    OwnCandidates: "overrides _run_search",
-    OwnFit: "overrides fit",
-    OwnRounds: "overrides _generate_candidate_params",
-    OwnTable: "overrides _format_results",
-    Mixed: "overrides _select_best_index",
-}
-
-
-@pytest.mark.parametrize("cls", OVERRIDES)
-def test_subclasses_that_override_what_fit_calls_are_left_to_scikit_learn(cls, regression):
-    more = {OwnTable: {"n_iter": 3}, OwnRounds: {"random_state": 0}}.get(cls, {})
-    expected, found = (cls(Ridge(), ALPHAS, **more) for _ in range(2))
-    expected.fit(*regression)
-    with manyfit.installed():
-        found.fit(*regression)
-    same(expected, found)
-    n = len(found.cv_results_["params"]) * 5
-    report = manyfit.report_of(found)
-    assert report.left_to_sklearn == {f"{cls.__name__} {OVERRIDES[cls]}": n}
-    assert (report.fits_requested, report.fits_done, report.fits_shared) == (n, n, 0)
-    assert f"left to scikit-learn: {cls.__name__} {OVERRIDES[cls]}" in str(report)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: OwnScore(Ridge(), ALPHAS),
-        lambda: MoreParameters(Ridge(), ALPHAS, level=3),
-        lambda: Fixed(),
-        lambda: AsWhole(Ridge(), ALPHAS),
-    ],
-)
-def test_other_subclasses_are_served(make, regression):
-    expected, found = make().fit(*regression), make()
-    with manyfit.installed():
-        found.fit(*regression)
-    assert type(found) is type(expected)
-    same(expected, found)
-    assert manyfit.report_of(found).fits_shared == manyfit.report_of(found).fits_requested
-    copy = pickle.loads(pickle.dumps(found))
-    assert type(copy) is type(found) and copy.best_score_ == found.best_score_
-    assert manyfit.report_of(copy) is None
-
-
-def test_reports_belong_to_objects_that_are_equal_but_not_the_same(regression):
-    one, other = AsWhole(Ridge(), ALPHAS), AsWhole(Ridge(), {"alpha": [1.0]})
-    with manyfit.installed():
-        one.fit(*regression), other.fit(*regression)
-    assert [manyfit.report_of(search).fits_requested for search in (one, other)] == [15, 5]
-
-
-def test_methods_of_one_object_count(regression):
-    search = GridSearchCV(Ridge(), ALPHAS)
-    search._run_search = lambda evaluate, **_: evaluate([{"alpha": 3.0}])
-    with manyfit.installed():
-        search.fit(*regression)
-    assert search.best_params_ == {"alpha": 3.0}
-    assert manyfit.report_of(search).left_to_sklearn == {"GridSearchCV overrides _run_search": 5}
-
-
-def test_a_method_replaced_on_scikit_learns_class_counts(regression, monkeypatch):
-    """As mocks and other libraries do; the shadow, which derives from the class, calls the new one, too."""
-    base = GridSearchCV.__mro__[1]
-    theirs, calls = base._format_results, []
-
-    def format_results(self, *args, **kwargs):
-        calls.append(1)
-        return theirs(self, *args, **kwargs)
-
-    monkeypatch.setattr(base, "_format_results", format_results)
-    with manyfit.installed():
-        search = GridSearchCV(Ridge(), ALPHAS).fit(*regression)
-    assert calls and manyfit.report_of(search) is not None
-
-
-@pytest.mark.parametrize("base", [GridSearchCV.__mro__[1], HalvingGridSearchCV])
-def test_all_methods_that_scikit_learns_fit_calls_are_known(base):
-    todo, found = ["fit", "_run_search"], set()
-    while todo:
-        name = todo.pop()
-        own = [vars(one)[name] for one in base.__mro__ if "_search" in one.__module__ and name in vars(one)]
-        read = {
-            node.attr
-            for function in own
-            for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function))))
-            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
-        }
-        new = {name for name in read if inspect.isfunction(getattr(base, name, None))} - found
-        found |= new
-        todo += new
-    assert "_get_scorers" in found
-    assert found <= set(SEARCH_METHODS)
-
-
-# Errors and warnings
-
-
-def outcome(make, X, y, **params):
-    """What a search that cannot work leaves: its error, its warnings, and the names of its attributes."""
-    search = make()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with pytest.raises(Exception) as error:
-            search.fit(X, y, **params)
-    texts = [(one.category, untraced(one.message)) for one in caught]
-    return type(error.value), untraced(error.value), texts, list(vars(search))
-
-
-def untraced(message) -> list[str]:
-    """A text without the tracebacks in it, which name the modules that made a fit."""
-    return [line for line in str(message).splitlines() if not line.startswith("  ")]
-
-
-WRONG = {
-    "parameter": lambda: GridSearchCV(Ridge(), {"beta": [1.0]}),
-    "cv": lambda: GridSearchCV(Ridge(), ALPHAS, cv="a"),
-    "subclass": lambda: MoreParameters(Ridge(), ALPHAS, level="high"),
-    "subclass, cv": lambda: OwnScore(Ridge(), ALPHAS, cv="a"),
-    "no estimator": lambda: GridSearchCV(3, ALPHAS),
-    "metrics without refit": lambda: GridSearchCV(Ridge(), ALPHAS, scoring=["r2", "neg_mean_squared_error"]),
-    "too many splits": lambda: GridSearchCV(Ridge(), ALPHAS, cv=1000),
-    "all fits fail": lambda: GridSearchCV(Ridge(), {"alpha": [-1.0, -2.0]}),
-    "raise": lambda: GridSearchCV(Ridge(), {"alpha": [1.0, -2.0]}, error_score="raise"),
-    "no settings": lambda: GridSearchCV(Ridge(), {"alpha": []}),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_errors_are_scikit_learns(name, regression):
-    expected = outcome(WRONG[name], *regression)
-    with manyfit.installed():
-        assert outcome(WRONG[name], *regression) == expected
-
-
-def test_unknown_metadata_is_refused_with_the_name_of_the_class(regression):
-    make = lambda: OwnScore(Ridge(), ALPHAS)  # noqa: E731
-    with sklearn.config_context(enable_metadata_routing=True):
-        expected = outcome(make, *regression, sample_weight=np.ones(len(regression[1])))
-        with manyfit.installed():
-            found = outcome(make, *regression, sample_weight=np.ones(len(regression[1])))
-    assert found[:2] == expected[:2]
-
-
-def test_warnings_are_scikit_learns(classes):
-    def caught():
-        search = GridSearchCV(LogisticRegression(max_iter=2), {"C": [1.0, -1.0]}, cv=3)
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            search.fit(*classes)
-        return [(one.category, untraced(one.message)) for one in found], search
-
-    expected, theirs = caught()
-    with manyfit.installed():
-        found, ours = caught()
-    key = lambda one: (one[0].__name__, one[1])  # noqa: E731
-    assert expected and sorted(found, key=key) == sorted(expected, key=key)
-    same(theirs, ours)
 
 
 # What is left to scikit-learn

@@ -7,7 +7,7 @@ import pytest
 
 HERE = Path(__file__).parent
 # Of its own searches by halving on our base class, which runs nothing else of ours, one test is enough, and
-# of its tests of ours the first and the last case.
+# of its tests of ours one case, or two if there are no more.
 HALVING, ON_OUR_BASE = "test_successive_halving.py", "test_cv_results_on_our_base"
 # Of tests of many cases every fourth.
 MANY = 12
@@ -18,6 +18,13 @@ DEAR = {
     "test_random_search_cv_results_multimetric",
     "test_search_with_2d_array",
 }
+# Cases that make a hundred permutations, or fits of many sizes, of what the other functions are asked too.
+DEAR_CASES = dict.fromkeys(
+    ("test_cross_validate_params_none", "test_validation_functions_routing"),
+    ("learning_curve", "permutation_test_score"),
+)
+# Of a sparse matrix and a sparse array of one format the array is enough.
+MATRICES = ("coo_matrix", "csr_matrix")
 
 
 @pytest.fixture
@@ -47,8 +54,14 @@ def _chosen(file: str, name: str, cases: list[pytest.Item]) -> list[pytest.Item]
     if name in DEAR or (name.endswith("_on_our_base") and name != ON_OUR_BASE):
         return []
     if file == HALVING:
-        return [cases[0], cases[-1]]
+        return cases if len(cases) == 2 else cases[-1:]
+    others = (*MATRICES, *DEAR_CASES.get(name, ()))
+    cases = [case for case in cases if not any(one in _id(case) for one in others)]
     return cases[::4] if len(cases) >= MANY else cases
+
+
+def _id(case: pytest.Item) -> str:
+    return str(case.callspec.id) if hasattr(case, "callspec") else ""
 
 
 def _is_installed(library: object) -> bool:

@@ -26,8 +26,8 @@ MOST_SENDS = 8
 class ItemRun:
     """Calls ``function(item, common)`` for the items of a search; `package` holds `common`.
 
-    `name` labels an item's task, `fuse` says whether an item may share a task, and `needs` which resources it
-    takes of its worker. Equal runs of one client share their tasks.
+    `name` labels an item's task, `fuse` says whether an item may share a task, `needs` which resources it
+    takes of its worker, and `inputs` are futures that it reads. Equal runs of one client share their tasks.
     """
 
     def __init__(
@@ -39,9 +39,11 @@ class ItemRun:
         name: Callable[[Any], str],
         fuse: Callable[[Any], bool],
         needs: Callable[[Any], Mapping[str, float]],
+        inputs: Callable[[Any], Sequence[Any]] = lambda item: (),
     ) -> None:
         self._client, self._placement, self._package = client, placement, package
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
+        self._inputs = inputs
         self._pool: TaskPool
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -99,7 +101,8 @@ class ItemRun:
         pickled = cloudpickle.dumps((self._function, task.items))
         key = f"{self.label(task)}-{_digest(self._package, pickled, task)}"
         work = ItemTask(pickled, len(task.items), self._package.key, parts)
-        return Call(run_items, (pickle.dumps(work),), key, sent=parts)
+        inputs = [one for item in task.items for one in self._inputs(item)]
+        return Call(run_items, (pickle.dumps(work), *([inputs] if inputs else [])), key, sent=parts)
 
     def resend(self, task: Task, missing: Sequence[str]) -> None:
         """Note parts of the package that are lost; the next call sends them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from manyfit.cluster.inspection.scheduler_info import get_workers
 from manyfit.cluster.pool.resource_queue import annotated_resources, worker_slots
-from manyfit.cluster.worker.content_pickle import pack
+from manyfit.cluster.worker.content_pickle import is_pickle, pack
 
 WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
 
@@ -79,6 +79,8 @@ def run_on_cluster(
     owners: Sequence[Any] = (),
     salt: str = "",
     needs: Callable[[Any], Mapping[str, float]] = lambda item: {},
+    inputs: Callable[[Any], Sequence[Any]] = lambda item: (),
+    kept: set[str] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Call ``function(item, common)`` for each item on workers; yield items with results as they come.
 
@@ -88,6 +90,10 @@ def run_on_cluster(
     exist. `name` labels a task, `fuse` says whether an item may share a task with others, and `needs` which
     resources it takes beside those of `dask.annotate`. Runs with another `salt` share no tasks. The first
     exception of a task is raised, and the other tasks are cancelled.
+
+    `inputs` are futures, whose results the function of an item that shares no task finds by `task_inputs`:
+    Dask runs the task where most of them lie. Arrays of `common` stay on the cluster until `release_arrays`
+    if they are `kept`, which collects their names.
     """
     from manyfit.cluster.pool.item_run import ItemRun
     from manyfit.cluster.pool.placement import get_placement
@@ -95,11 +101,23 @@ def run_on_cluster(
     package = pack(common, salt, owners)
     placement = get_placement(client)
     placement.hold(package)
-    run = ItemRun(client, placement, function, package, name, fuse, needs)
+    if kept is not None:
+        arrays = {key for key in package.parts if not is_pickle(key)} - kept
+        placement.use(arrays)
+        kept |= arrays
+    run = ItemRun(client, placement, function, package, name, fuse, needs, inputs)
     try:
         yield from run.results(items)
     finally:
         placement.stop_using(package.parts)
+
+
+def release_arrays(client: Any, kept: set[str]) -> None:
+    """Release arrays that runs have kept on a cluster."""
+    from manyfit.cluster.pool.placement import get_placement
+
+    get_placement(client).stop_using(kept)
+    kept.clear()
 
 
 def count_slots(client: Any, needs: Mapping[str, float] | None = None) -> int:

@@ -9,6 +9,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import GenericAlias
 from typing import Any
 
 import cloudpickle
@@ -145,6 +146,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._parts = parts
 
     def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, type | GenericAlias):  # a class of arrays has their methods
+            return super().reducer_override(thing)
         key = self._parts.name(thing)
         if key is not None:
             return _find_part, (key,)

@@ -4,7 +4,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -54,11 +54,14 @@ class ItemTask:
 
 @contextmanager
 def running_task(
-    worker: Worker, keys: Iterable[str], scratch: dict[str, Any] | None = None
+    worker: Worker,
+    keys: Iterable[str],
+    scratch: dict[str, Any] | None = None,
+    inputs: Sequence[Any] = (),
 ) -> Iterator[None]:
     """Run a task of a worker in this thread; the worker keeps the parts of these keys meanwhile."""
     is_wanted = make_wanted_check(worker)
-    context = TaskContext(is_wanted, worker.state.nthreads == 1, scratch)
+    context = TaskContext(is_wanted, worker.state.nthreads == 1, scratch, inputs)
     with (
         get_store(worker).using(keys, is_wanted),
         get_running_tasks(worker).running(is_wanted),
@@ -67,14 +70,14 @@ def running_task(
         yield
 
 
-def run_items(pickled: bytes) -> TaskRun:
+def run_items(pickled: bytes, inputs: Sequence[Any] = ()) -> TaskRun:
     """Run a function on items, until that takes too long or nobody waits for it.
 
-    `pickled` is an `ItemTask`, which the scheduler is not to unpickle.
+    `pickled` is an `ItemTask`, which the scheduler is not to unpickle; `inputs` see `task_inputs`.
     """
     worker = get_worker()
     task: ItemTask = pickle.loads(pickled)
-    with running_task(worker, [task.package], {} if task.n_items > 1 else None):
+    with running_task(worker, [task.package], {} if task.n_items > 1 else None, inputs):
         start = time.perf_counter()
         found, missing = fetch_parts(worker, task.parts, task.package)
         if missing:

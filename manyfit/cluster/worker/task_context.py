@@ -1,7 +1,7 @@
 """Context of the task that a worker thread runs: whether it is still wanted, and what its items share."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ class TaskContext:
     is_wanted: Callable[[], bool]
     runs_alone: bool  # whether the worker runs one task at a time
     scratch: dict[str, Any] | None  # what items leave for later items of the task; None for a single item
+    inputs: Sequence[Any] = ()  # what Dask's futures among the arguments of the task hold
 
 
 class _Thread(threading.local):
@@ -73,3 +74,8 @@ def worker_runs_one_task() -> bool:
 def task_scratch() -> dict[str, Any] | None:
     """Return what items leave for later items of a task; None for single items and outside of tasks."""
     return _thread.context.scratch
+
+
+def task_inputs() -> Sequence[Any]:
+    """Return the results of the futures that the task of this thread reads."""
+    return _thread.context.inputs

@@ -1,7 +1,7 @@
 """Scalers on an X that is read in chunks: they are fitted block by block, and their output is read lazily."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,29 @@ class TransformedRows(ChunkRows):
         self._rows, self._apply = rows, apply
         self.recomputed = rows.recomputed
         self.identity = (*rows.identity, id(self))
+        self.workers = rows.workers
         if affine is not None and self.dtype == np.float64:
             self.known_sums = rows.known_sums.mapped(*affine)
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._apply(self._rows.load_frame(start, stop)))
+
+    def why_not_on_workers(self) -> str:
+        return self._rows.why_not_on_workers()
+
+    def lets_workers_read(self) -> bool:
+        return self._rows.lets_workers_read()
+
+    def inputs(self, reads: range) -> list[Any]:
+        return self._rows.inputs(reads)
+
+    def take_inputs(self, inputs: Sequence[Any], reads: range) -> None:
+        self._rows.take_inputs(inputs, reads)
+
+    def for_thread(self) -> "TransformedRows":
+        other = super().for_thread()
+        other._rows = self._rows.for_thread()
+        return other
 
     def __getitem__(self, rows: Any) -> Array:
         """Some rows in memory, as an `h5py.Dataset` has them."""

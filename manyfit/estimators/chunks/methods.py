@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit.arrays import compute_dask_inputs
 from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares, _naive_bayes, _transformers
-from manyfit.folds import ChunkRows, expect_rows, is_in_file, read_input
+from manyfit.estimators.chunks._lazy import ROWWISE, lazily
+from manyfit.estimators.chunks.frames import begins_with_columns, why_not_summed
+from manyfit.folds import ChunkRows, expect_rows, is_dask, is_in_file, read_input
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.scoring.glm_score import explained_power
 
@@ -87,6 +89,8 @@ def in_chunks(
         return None
     method = METHODS.get(type(estimator).__name__, {}).get(name)
     X, fits = given.pop("X"), name.startswith(("fit", "partial_fit"))
+    if method is not None and name in ROWWISE and is_dask(X) and not given and len(args) < 2:
+        return (lazily(estimator, name, X),)
     names = None if fits else getattr(estimator, "feature_names_in_", None)
     if type(X) is np.memmap and method is None:
         return None
@@ -114,6 +118,14 @@ def in_chunks(
 def _positional(given: dict[str, Any], args: Sequence[Any]) -> list[Any]:
     """The arguments after X that were given without a name, taken out of `given`."""
     return [given.pop("y"), *args[2:]] if len(args) > 1 else []
+
+
+def why_not_refitted(estimator: Any) -> str | None:
+    """The reason why a search cannot refit an estimator to an X in chunks, or None."""
+    if begins_with_columns(estimator):
+        rest = Pipeline(estimator.steps[1:])
+        return why_not_summed(estimator.steps[0][1]) or (why_not_in_chunks(rest) if rest.steps else None)
+    return why_not_in_chunks(estimator)
 
 
 def why_not_in_chunks(estimator: Any) -> str | None:

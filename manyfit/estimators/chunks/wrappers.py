@@ -22,8 +22,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from manyfit.arrays import compute_dask_inputs
+from manyfit.estimators.chunks._lazy import lazily
 from manyfit.estimators.chunks._transformers import TransformedRows
-from manyfit.folds import ChunkInput, expect_rows, is_parquet_path, may_be_in_chunks, read_input
+from manyfit.folds import ChunkInput, expect_rows, is_dask, is_parquet_path, may_be_in_chunks, read_input
+from manyfit.introspection.composites import last_step
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Memory for the reads of a method.
 MEMORY = 2**30
@@ -110,6 +113,8 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
         """The transformed rows, computed when they are read if X is in chunks."""
+        if is_dask(X) and hasattr(X, "numblocks"):
+            return lazily(self._fitted(), "transform", X)
         rows = _read(X).rows
         return (
             self._fitted().transform(X) if rows is None else TransformedRows(rows, self._fitted().transform)
@@ -123,7 +128,8 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
             return get_scorer(self.scoring)(self, rows, found.y, **params)
         if found.rows is None:
             return self._fitted().score(X, y, **params)
-        own = type(self._fitted()).score
+        cls: Any = sklearn_class_of(type(last_step(self._fitted())))  # whose score is that of a pipeline, too
+        own = cls.score
         if own is not ClassifierMixin.score and own is not RegressorMixin.score:
             raise TypeError(
                 f"{type(self._fitted()).__name__}.score reads X whole. Set scoring, or score its predictions."
@@ -136,6 +142,8 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
         return model
 
     def _by_block(self, name: str, X: Any) -> Any:
+        if is_dask(X) and hasattr(X, "numblocks"):
+            return lazily(self._fitted(), name, X)
         rows, method = _read(X).rows, getattr(self._fitted(), name)
         if rows is None:
             return method(X)

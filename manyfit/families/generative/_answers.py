@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
 from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, refused_warnings
-from manyfit.folds import Fold, Unsupported, map_threads
+from manyfit.folds import Fold, SomeRows, Unsupported, map_threads
 
 Array = NDArray[Any]
 Model = Any  # what a family keeps of one fitted setting
@@ -58,6 +58,7 @@ class ClassAnswers(Answers):
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
         """See `Answers`."""
         X = fold.rows(role)
+        X = X.take(slice(None)) if isinstance(X, SomeRows) else X
         require_finite(X)
         return self.predictions(X, self.models)
 

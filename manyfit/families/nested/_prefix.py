@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
+from manyfit.families.nested._continued_fits import fit_continued
 from manyfit.families.protocol import (
     Answers,
     Cost,
@@ -186,7 +187,7 @@ def fit_silently(estimator: Any, fold: Fold, *, many_targets: bool = False) -> A
         raise Unsupported("y has several columns")
     weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
     with refused_warnings("a fit"):
-        estimator.fit(fold.X_train, fold.y_train, **weights)
+        fit_continued(estimator, fold.X_train, fold.y_train, **weights)
     return estimator
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,7 @@ from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
-from manyfit.folds.rows.chunks._rows import evenly_spread
+from manyfit.folds.rows.chunks._rows import ChunkRows, evenly_spread
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows
 
@@ -37,6 +40,12 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def _empty(self) -> ChunkEncoding:
         return ChunkEncoding(self.table)
+
+    def behind(self, table: ChunkTable) -> ChunkEncoding:
+        """The same encoding of a table that has other atoms."""
+        other = self.copied()
+        other.table = table
+        return other
 
     # Columns
 
@@ -75,16 +84,27 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     # Rows
 
-    def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Held, list[Rows]]]:
+    @property
+    def source(self) -> ChunkRows:
+        return self.table.rows
+
+    def for_thread(self) -> ChunkEncoding:
+        other = self.behind(copy(self.table))
+        other.table.rows = self.table.rows.for_thread()
+        return other
+
+    def held(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, Held, list[Rows]]]:
         source = self.table.rows
         columns = sorted({piece.column[0] for piece in self._pieces.values() if piece.column is not None})
         if columns:
             load = partial(source.load_columns, columns=columns)
-            for rows, frame, local in source.in_turn(sets, load):
+            for rows, frame, local in source.in_turn(sets, load, reads):
                 yield rows, MixedRows(self._made(rows, Table(frame), columns)), local
             return
         every = [slice(0, self.shape[0])]
-        for rows, local in RowCuts(every if sets is None else sets).reads(source.borders):
+        for rows, local in RowCuts(every if sets is None else sets).reads(source.borders, reads):
             yield rows, MixedRows(self._made(rows, None, columns)), local
 
     def _made(self, rows: slice, table: Table | None, columns: Sequence[int]) -> MixedMatrix:
@@ -108,7 +128,9 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def rows_in_memory(self, rows: Rows) -> Held:
         index, order = ordered(rows)
-        parts = [block.mixed.take(local) for _, block, (local,) in self.held([index])]  # type: ignore[union-attr]
+        nodes = self.nodes(_taken, operator.add, [index])
+        found = sorted((one for _, _, parts in nodes for one in parts), key=itemgetter(0))
+        parts = [part for _, part in found]
         joined = MixedMatrix(
             np.concatenate([part.numbers for part in parts]),
             parts[0].places,
@@ -151,6 +173,11 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def require_finite(self, rows: slice, block: Held) -> None:
         """G has no gaps."""
+
+
+def _taken(X: Any, rows: slice, block: Any, local: list[Rows]) -> list[tuple[int, MixedMatrix]]:
+    """The first row of a read, and some of its rows."""
+    return [(rows.start, block.mixed.take(local[0]))]
 
 
 def _with_fills(spread: tuple[float, ...], fill: float, n: int) -> tuple[float, ...]:

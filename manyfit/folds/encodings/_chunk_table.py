@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -64,6 +65,13 @@ class ColumnSums:
         )
         return (float(total), float(mean[0]), float(merged[0]), float(low.min()), float(high.max())), n_gaps
 
+    def of_one(self, atoms: slice) -> ColumnSums:
+        """The same of one atom, which is the merge of some."""
+        spread, n_gaps = self.merged(atoms, np.ones(len(self.counts[atoms])))
+        counts, means, squares, low, high = (np.array([one]) for one in spread)
+        gaps = np.array([float(n_gaps)])
+        return ColumnSums(counts, means, squares, low, high, gaps, self.middle, self.has_gaps)
+
 
 class ChunkTable(Table):
     """The columns of an X that is read in chunks, as `Table` has those of a frame in memory.
@@ -84,6 +92,23 @@ class ChunkTable(Table):
         self._numbers: dict[int, Array] = {}
         self._categories: dict[int, Categories] = {}
         self._sums: dict[tuple[int, Function], ColumnSums | str] = {}
+
+    def like(self) -> ChunkTable:
+        """A copy with groups and sums of its own."""
+        other = copy(self)
+        other._sums = dict(self._sums)
+        return other
+
+    def merge_sums(self, atoms: slice | None) -> None:
+        """Merge the sums over some atoms into those of one; None forgets them."""
+        sums, self._sums = self._sums, {}
+        if atoms is not None:
+            for key, one in sums.items():
+                self._sums[key] = one if isinstance(one, str) else one.of_one(atoms)
+
+    def known_labels(self) -> dict[int, list[Any]]:
+        """The categories of the columns that steps read as such."""
+        return {j: list(one.labels) for j, one in self._categories.items()}
 
     def head(self, columns: tuple[int, ...]) -> Any:
         if columns != self._together[-1]:  # a step will read them

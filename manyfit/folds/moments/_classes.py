@@ -176,20 +176,30 @@ def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, A
 
 def _spreads_in_chunks(X: Any, sets: list[tuple[int, int, Array]]) -> list[tuple[float, Array, Array]]:
     """`_spread` of all sets in one pass over the chunks, merged in order."""
-    p, size = X.shape[1], len(sets)
-    counts, (means, squares) = np.zeros(size), np.zeros((2, size, p))
-    for rows, block, local in X.held([np.sort(own) for _, _, own in sets]):
-        for s, own in enumerate(local):
-            if not len(own):
-                continue
-            one = _spread(block, own)
-            if not np.isfinite(one[2]).all():
-                X.require_finite(rows, block)
-            before = np.array([counts[s], one[0]])
-            counts[s], means[s], squares[s] = merge_spreads(
-                before, np.stack([means[s], one[1]]), squares[s] + one[2]
-            )
-    return list(zip(counts.tolist(), means, squares, strict=True))
+    found = X.reduced(_spreads_in_read, _merge_pairs, [np.sort(own) for _, _, own in sets])
+    none = 0.0, *np.zeros((2, X.shape[1]))
+    return [none if one is None else one for one in found or [None] * len(sets)]
+
+
+def _spreads_in_read(X: Any, rows: slice, block: Any, local: list[Array]) -> list[Any]:
+    """`_spread` of each set in a read that is in memory, None for a set without rows."""
+    found = [_spread(block, own) if len(own) else None for own in local]
+    if not all(one is None or np.isfinite(one[2]).all() for one in found):
+        X.require_finite(rows, block)
+    return found
+
+
+def _merge_pairs(before: list[Any], after: list[Any]) -> list[Any]:
+    return [
+        one or other if one is None or other is None else _merge_pair(one, other)
+        for one, other in zip(before, after, strict=True)
+    ]
+
+
+def _merge_pair(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, Array, Array]:
+    counts, means = np.array([one[0], other[0]]), np.stack([one[1], other[1]])
+    total, mean, squares = merge_spreads(counts, means, one[2] + other[2])
+    return float(total), mean, squares
 
 
 def _spread(X: RowReader, rows: Array) -> tuple[float, Array, Array]:

@@ -33,6 +33,9 @@ class DensePasses(Passes):
     """Passes over a dense matrix in host memory, or read into it, in float64 blocks that fit a cache."""
 
     eps, quick_columns, kept_per_column = EPS, QUICK_COLUMNS, 0
+    n_parts: int | None = (
+        None  # pieces that an atom is cut into at most; as many as there are threads if None
+    )
 
     def __init__(self, X: RowReader, rows: Sequence[Rows], origin: Array | None = None) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0
@@ -143,7 +146,7 @@ class DensePasses(Passes):
     def _share(self, least: int) -> int:
         """At least so many rows of a piece, and so few pieces that each thread gets one."""
         largest = max(n_rows(rows) for rows in self.rows)
-        return max(least, largest // max(1, blas_threads()) + 1)
+        return max(least, largest // (self.n_parts or max(1, blas_threads())) + 1)
 
 
 def _add_own_outputs(total: Array, rows: Array, D: Array) -> None:

@@ -85,3 +85,7 @@ class NumPyRows(HostRows):
 
     def take(self, rows: Any) -> Array:
         return self.X[rows]
+
+    def some(self, rows: Rows) -> "NumPyRows":
+        """Some of the rows; a view if they are neighbours."""
+        return NumPyRows(self.X[rows])

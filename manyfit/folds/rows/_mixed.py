@@ -93,5 +93,9 @@ class MixedRows(RowSource):
             out[:, block] = Z.reshape(n_rows(block), m, q).transpose(1, 0, 2)
         return out
 
+    def some(self, rows: Rows) -> "MixedRows":
+        """A copy of some rows."""
+        return MixedRows(self.mixed.take(rows))
+
     def sample(self, rows: Array) -> RowSource | None:
         return MixedRows(self.mixed.take(rows))

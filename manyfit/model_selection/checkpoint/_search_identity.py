@@ -149,7 +149,7 @@ def _data(data: Any) -> str:
 
 
 def _refuse_randomness(job: Job, search: Any) -> None:
-    if hasattr(search, "random_state") and not isinstance(search.random_state, numbers.Integral):
+    if _reads_random_state(search) and not isinstance(search.random_state, numbers.Integral):
         kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
         raise NoIdentity(
             _advice(f"random_state of the search is {kind}, so that its settings or rows are drawn")
@@ -163,6 +163,13 @@ def _refuse_randomness(job: Job, search: Any) -> None:
     found = _random_parameter(job)
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} of the estimator {found.why}, so that fits are drawn"))
+
+
+def _reads_random_state(search: Any) -> bool:
+    """Whether a search draws settings or rows; one through a grid does so only with `sample`."""
+    through_grid = hasattr(search, "param_grid") and not getattr(search, "continues_rounds", False)
+    draws_rows = getattr(search, "sample", None) is not None
+    return hasattr(search, "random_state") and (draws_rows or not through_grid)
 
 
 def draws(job: Job) -> bool:

@@ -258,6 +258,13 @@ def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
         return ()
     line = (
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
-        f"{format_count(rows.n_reads, 'part')}, one after the other, in this process"
+        f"{format_count(rows.n_reads, 'part')}, "
     )
-    return (line, rows.recomputed) if rows.recomputed else (line,)
+    if rows.workers is None:
+        line += "one after the other, in this process"
+        line += f", and not by the workers of the client: {rows.read_here}" if rows.read_here else ""
+        return (line, rows.recomputed) if rows.recomputed else (line,)
+    tasks = rows.workers.tasks(rows.n_groups)
+    line += f"on the workers of the client, in {format_count(len(tasks), 'task')}"
+    memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, y and weights"
+    return (line, memory, rows.recomputed) if rows.recomputed else (line, memory)

@@ -124,6 +124,13 @@ class SearchData:
         except Unsupported:
             return None
 
+    def take_passes_predicted(self) -> float:
+        """Passes over an X in chunks that predictions took since the last call."""
+        if self.chunks is None:
+            return 0.0
+        passes, self.chunks.passes_predicted = self.chunks.passes_predicted, 0.0
+        return passes
+
     @property
     def bytes_read(self) -> int:
         """Bytes of an X that is read in chunks, as far as they were read."""

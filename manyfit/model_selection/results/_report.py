@@ -12,8 +12,8 @@ from manyfit.model_selection.results._report_view import as_html, as_text, descr
 
 _COUNTS = (
     "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
-    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "passes", "bytes_read",
-    "bytes_to_device", "bytes_to_host", "synchronisations",
+    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "members_kept", "passes",
+    "bytes_read", "bytes_to_device", "bytes_to_host", "synchronisations",
 )  # fmt: skip
 
 
@@ -53,9 +53,11 @@ class Report:
     steps_repeated : int
         Fits and transforms of shared steps that were done again, since what they gave did not fit in
         ``memory_limit``.
+    members_kept : int
+        Trees and boosting iterations that fits of a halving search took from the round before.
     passes : float
         Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
-        that were read by themselves count as a part of one; predictions do not count.
+        that were read by themselves count as a part of one. Predictions count for an X in chunks only.
     bytes_read : int
         Bytes of an X that is read in chunks, which the search read before its refit: those of passes, of
         samples and of predictions. 0 for an X in memory.
@@ -89,6 +91,8 @@ class Report:
     stopped : str or None
         With ``time_budget``: after how many seconds the search stopped, and how many settings have all their
         scores; None if all have.
+    sample : str or None
+        With ``sample``: how many of the rows the search was made on, and what drew them.
     dropped : list of dict
         With ``race``: for each setting that was not fitted on all splits since it was clearly worse, its
         ``candidate`` (row of ``cv_results_``), ``params``, ``fits``, and ``fits_not_made``.
@@ -115,6 +119,7 @@ class Report:
     transformer_fits: int = 0
     transformer_fits_saved: int = 0
     steps_repeated: int = 0
+    members_kept: int = 0
     passes: float = 0.0
     bytes_read: int = 0
     bytes_to_device: int = 0
@@ -128,6 +133,7 @@ class Report:
     advice: list[str] = field(default_factory=list, compare=False)
     engine_difference: float | None = field(default=None, compare=False)
     stopped: str | None = field(default=None, compare=False)
+    sample: str | None = None
     dropped: list[dict[str, Any]] = field(default_factory=list)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)

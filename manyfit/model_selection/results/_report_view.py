@@ -63,7 +63,8 @@ def as_html(report: "Report") -> str:
 
 def _remarks(report: "Report") -> list[str]:
     stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
-    return [*_decisions(report), *stopped, *_race(report), *report.advice]
+    sample = [] if report.sample is None else [f"{report.sample[0].upper()}{report.sample[1:]}."]
+    return [*sample, *_decisions(report), *stopped, *_race(report), *report.advice]
 
 
 def _race(report: "Report") -> list[str]:
@@ -100,6 +101,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
         *((f"left to scikit-learn: {why}", n) for why, n in report.left_to_sklearn.items()),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
+        *_if_any("trees and iterations of earlier rounds", report.members_kept),
         *_if_any("steps done again (memory_limit)", report.steps_repeated),
         *_if_any("scores checked by scikit-learn", len(report.verification)),
     ]

@@ -17,7 +17,8 @@ from manyfit.model_selection.results._task_result import TaskResult
 class ResultSink:
     """Takes the finished results of all parts of a search; a context manager.
 
-    It closes `checkpoint` at the end. The bar shows the best value of the score `metric`.
+    It closes `checkpoint` at the end. The bar shows the best value of the score `metric`. `fits_each`: fits
+    of a candidate, if it has not one on each split.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class ResultSink:
         checkpoint: Checkpoint | None = None,
         metric: str | None = None,
         bar: Progress | None = None,
+        fits_each: int | None = None,
     ) -> None:
         self.results: dict[Pair, Result] = {}  # restored results too
         self.restored: set[Pair] = set()  # from the checkpoint
@@ -37,7 +39,7 @@ class ResultSink:
         self.rowwise: RowwiseOutputs | None = None
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
-        self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
+        self._columns = _Columns(len(job.candidates), fits_each or job.splits.n_splits, metric)
 
     def add(
         self,

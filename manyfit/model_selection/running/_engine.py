@@ -77,6 +77,7 @@ def run(
     n_results = Counter(c for c, _ in results)
     report.groups = [_describe(group, total, before, n_results) for group in plan.groups]
     report.cross(crossed)
+    report.passes += prepared.data.take_passes_predicted()
     report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
     prepared.data.bytes_before = prepared.data.bytes_read
     out, n_done = complete(job, results)
@@ -181,7 +182,9 @@ class _Run:
                     self._execute(items)
         pairs = self._not_restored([*planned, *self.total.left, *self._racing_pairs()])
         if not self._must_stop(budget):
-            for batch in budget.batches(pairs, len(self.job.candidates), self._n_slots(pairs)):
+            for batch in budget.batches(
+                pairs, len(self.job.candidates), self._n_slots(pairs), self.sink.results
+            ):
                 self._fit(batch)
         if self.executor.on_cluster:
             self._print(self.total.results)
@@ -243,9 +246,11 @@ class _Run:
             raise X.failure
         planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
         reasons = sorted({self.total.refused.get((c, i), planned[c]) for c, i in pairs})
+        search = self.job.search
+        others = " or make the search on some rows, by sample=100_000;" if hasattr(search, "sample") else ""
         raise TypeError(
             f"{read_for_shared_fits(X)} {len(pairs)} of {self.job.n_pairs} fits are not shared: "
-            f"{'; '.join(reasons)}. Leave these settings out, or pass X as an array or DataFrame."
+            f"{'; '.join(reasons)}. Leave these settings out,{others} or pass X as an array or DataFrame."
         )
 
     def _shared_items(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from manyfit._compat import columns_of_all_classes, is_multimetric
+from manyfit._compat import columns_of_all_classes, evaluates_all_at_once, is_multimetric
 from manyfit.folds import Splits, is_row_source
 from manyfit.model_selection.job._job import Job, Pair
 from manyfit.model_selection.job._predictions import Predicted, Recording, recording_of
@@ -23,6 +23,12 @@ def require_choice(search: Any, scorer: Any) -> None:
     recording = recording_of(search.return_predictions)
     if recording is not None and is_multimetric(scorer):
         _require_best(search, recording)
+    if recording is not None and recording.every and not evaluates_all_at_once(search):
+        raise ValueError(
+            f"return_predictions={search.return_predictions!r} was given to {type(search).__name__}, which "
+            f"evaluates settings in rounds. Ask for those of the best setting: {recording.method!r}. "
+            "GridSearchCV and RandomizedSearchCV give those of all settings."
+        )
 
 
 def note_predictions(search: Any, evaluation: Any) -> None:

@@ -49,11 +49,14 @@ class TimeBudget:
         """The order of `n` settings, always the same."""
         return np.random.default_rng(0).permutation(n).tolist() if self._spread else list(range(n))
 
-    def batches(self, pairs: Sequence[Pair], n_settings: int, n_workers: int) -> Iterator[list[Pair]]:
+    def batches(
+        self, pairs: Sequence[Pair], n_settings: int, n_workers: int, results: Mapping[Pair, Result]
+    ) -> Iterator[list[Pair]]:
         """All splits of some settings at a time, while the next ones are expected to end within the budget.
 
-        The first batch keeps every worker busy. The time of a setting is the mean of those before;
-        since later ones may be dearer, a batch has at most as many as these.
+        The first batch keeps every worker busy. The next settings may be as dear as the dearest one so far,
+        whose seconds are in `results`, or dearer: a batch has at most as many as were made before it. None
+        begins if the cheapest so far would not end in time.
         """
         of_setting: dict[int, list[Pair]] = defaultdict(list)
         for pair in pairs:
@@ -61,16 +64,23 @@ class TimeBudget:
         left = [c for c in self.order(n_settings) if c in of_setting]
         if not left:
             return
-        size, made, start = -(-n_workers // len(of_setting[left[0]])), 0, self.spent
+        size, made, start = -(-n_workers // len(of_setting[left[0]])), list[int](), self.spent
         while left:
             batch, left = left[:size], left[size:]
             yield [pair for c in batch for pair in of_setting[c]]
-            made += len(batch)
-            each = (self.spent - start) / made
-            seconds = min(self.seconds - self.spent, LONGEST_BATCH * self.seconds)
-            if self.is_over:
+            made += batch
+            costs = [_seconds([results[pair] for pair in of_setting[c] if pair in results]) for c in made]
+            in_turn = -(-len(of_setting[made[0]]) // n_workers) / len(of_setting[made[0]])
+            if self.is_over or min(costs) * in_turn > self.seconds - self.spent:
                 return
-            size = max(min(int(seconds / each) if each else made, made), 1)
+            seconds = min(self.seconds - self.spent, LONGEST_BATCH * self.seconds)
+            each = max((self.spent - start) / len(made), max(costs) / n_workers)
+            size = max(min(int(seconds / each) if each else len(made), len(made)), 1)
+
+
+def _seconds(results: Sequence[Result]) -> float:
+    """Seconds that fits and scores of a setting took, one after the other."""
+    return float(sum(one["fit_time"] + one["score_time"] for one in results))
 
 
 def complete(job: Job, results: Mapping[Pair, Result]) -> tuple[list[Result], int]:

@@ -12,6 +12,7 @@ from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
 from manyfit.model_selection.planning._plan import Group, Plan
+from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
@@ -26,7 +27,8 @@ class Round:
     """Settings that were evaluated together, with their results.
 
     `groups` and `verified` are the report's entries for the groups of the plan and for verified scores.
-    `checkpoint` is closed. `before` is the number of settings in earlier rounds.
+    `checkpoint` is closed. `before` is the number of settings in earlier rounds. `data` are those of an X in
+    chunks.
     """
 
     job: Job
@@ -36,6 +38,7 @@ class Round:
     verified: Mapping[Pair, list[dict[str, Any]]]
     checkpoint: Checkpoint | None
     before: int
+    data: SearchData | None = None
 
     @property
     def stopped_audit(self) -> set[Pair]:

@@ -1,78 +1,56 @@
 """Methods of a fitted search on device data that have to be copied to the host."""
 
 import copy
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-from sklearn.utils.metaestimators import available_if
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from manyfit._compat import map_scorers
-
-Search = TypeVar("Search", bound=type)
-
-# Methods of a fitted search that call its best estimator.
-_METHODS = (
-    "decision_function",
-    "inverse_transform",
-    "predict",
-    "predict_log_proba",
-    "predict_proba",
-    "score",
-    "score_samples",
-    "transform",
-)
+from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.estimators import ParallelPostFit
+from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
+from manyfit.estimators.chunks.methods import why_not_in_chunks
+from manyfit.folds import ChunkRows, load_targets
+from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
+from manyfit.metrics import get_scorer, scores_on_host
+from manyfit.model_selection.job._chunk_inputs import chunk_input
+from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 
 
-def accept_device_data(search: Search) -> Search:
-    """Make methods of a search class accept device data, even if its estimator was fitted on the host."""
-    for name in _METHODS:
-        member = inspect.getattr_static(search, name)
-        if hasattr(member, "check"):  # of `available_if`
-            setattr(search, name, available_if(member.check)(_with_device_data(member.fn)))
-        else:
-            setattr(search, name, _with_device_data(member))
-    return search
+def call_with_device_data(
+    inner: Callable[..., Any], search: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a method of a fitted search, on data where its best estimator reads them."""
+    args, kwargs = _loaded(search, inner.__name__, args, kwargs)
+    on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
+    best = getattr(search, "best_estimator_", None)
+    if best is not None and _reads_no_chunks(best, (*args, *kwargs.values())):
+        by_block = copy.copy(search)
+        by_block.best_estimator_ = ParallelPostFit(best)
+        return inner(by_block, *args, **kwargs)
+    if best is None or not (on_device or predicts_device_labels(best)):
+        return inner(search, *args, **kwargs)
+    if not supports_device_data(best):
+        warn_moved_to_host(
+            f"{type(best).__name__} of a search",
+            on_device,
+            "it was fitted on the host, and predicts on it",
+        )
+        to_host = TransferCache()
+        return inner(search, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
+    if inner.__name__ == "score" and is_drop_in(best):
+        return _score_on_device(search, inner, *args, **kwargs)
+    return inner(search, *args, **kwargs)
 
 
-def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(inner)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # Here, as below: a search that is only defined needs none of them.
-        from manyfit.arrays import TransferCache, is_xp_array
-        from manyfit.estimators.backends.array_api import predicts_device_labels
-        from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
-        from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
-
-        args, kwargs = _loaded(self, inner.__name__, args, kwargs)
-        on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
-        best = getattr(self, "best_estimator_", None)
-        if best is None or not (on_device or predicts_device_labels(best)):
-            return inner(self, *args, **kwargs)
-        if not supports_device_data(best):
-            warn_moved_to_host(
-                f"{type(best).__name__} of a search",
-                on_device,
-                "it was fitted on the host, and predicts on it",
-            )
-            to_host = TransferCache()
-            return inner(self, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
-        if inner.__name__ == "score" and is_drop_in(best):
-            return _score_on_device(self, inner, *args, **kwargs)
-        return inner(self, *args, **kwargs)
-
-    return method
+def _reads_no_chunks(best: Any, values: Sequence[Any]) -> bool:
+    """Whether X is read in chunks, and an estimator, which was fitted to a sample, reads rows in memory."""
+    return any(isinstance(one, ChunkRows) for one in values) and why_not_in_chunks(best) is not None
 
 
 def _loaded(
     search: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a method in memory, but for an X that is larger than the memory limit."""
-    from manyfit.arrays import compute_dask_inputs
-    from manyfit.folds import load_targets
-    from manyfit.model_selection.job._chunk_inputs import chunk_input
-
     given = {**dict(zip(("X", "y"), args, strict=False)), **kwargs}
     if len(args) > 2 or "X" not in given:  # wrong arguments: Python's error says so
         return args, kwargs
@@ -88,10 +66,6 @@ def _loaded(
 
 def _score_on_device(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, **params: Any) -> Any:
     """The score of a drop-in estimator on device data; scorers read its labels on the host."""
-    from manyfit.arrays import TransferCache
-    from manyfit.estimators.backends.array_api import predict_host_labels
-    from manyfit.metrics import get_scorer, scores_on_host
-
     scoring = copy.copy(search)
     scoring.best_estimator_ = predict_host_labels(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}

@@ -17,6 +17,7 @@ from manyfit._compat import (
     uses_callbacks,
 )
 from manyfit.arrays import Transfers, transfers
+from manyfit.families import continued_fits
 from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
@@ -24,9 +25,11 @@ from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._planner import Prepared, prepare
+from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
+from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.running._engine import n_workers, run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.running._time_budget import NotMade, TimeBudget
@@ -35,8 +38,9 @@ from manyfit.model_selection.search._hooks import (
     add_sizes,
     format_results,
 )
-from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits
+from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, make_job
 from manyfit.model_selection.search._verify import verify
+from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 
 class Evaluation:
@@ -80,12 +84,14 @@ class Evaluation:
             )
         contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
         with transfers() as crossed:
-            job = self._place(search._job(setup, candidates, splits, contexts))
+            job = self._place(make_job(search, setup, candidates, splits, contexts))
             prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         checkpoint = self._checkpoint(job)
         arrivals = ResultSink(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
+        if (earlier := continued_fits()) is not None:
+            earlier.next_round()
         race = search._make_race(job.splits.n_splits, self._metric())
         out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
@@ -106,7 +112,8 @@ class Evaluation:
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
         before = len(self.candidates) - len(candidates)
-        own = Round(job, prepared.plan, arrivals, report.groups, verified, checkpoint, before)
+        data = None if prepared.data.chunks is None else prepared.data
+        own = Round(job, prepared.plan, arrivals, report.groups, verified, checkpoint, before, data)
         self._rounds.append(own)
         add_sizes(search, out, splits)
         if own.stopped_audit:
@@ -121,6 +128,17 @@ class Evaluation:
             for one in self._rounds
             for (c, i), doubt in one.arrivals.doubts.items()
         }
+
+    def note_choice(self) -> None:
+        """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
+        search, results = self.search, self.formatted
+        metric = search.refit if search.multimetric_ else "score"
+        by_mean = metric if isinstance(metric, str) and not callable(search.refit) else None
+        self.report.advice += advise(search, results, by_mean, self.setup.X)
+        if isinstance(metric, str):
+            scores = results[f"mean_test_{metric}"]
+            tied = as_good_as_best(scores, search.best_index_, self.doubts, metric, self.setup.n_splits)
+            self.report.as_good_as_best = [dict(self.candidates[c]) for c in tied]
 
     def may_doubt(self, best: int) -> bool:
         """Whether shared scores are replaced if the refit of the best setting stops early."""
@@ -158,6 +176,10 @@ class Evaluation:
     def rowwise_of(self, best: int) -> RowwiseOutputs | None:
         """What the round of the best setting has made of all rows."""
         return self._round_of(best).arrivals.rowwise
+
+    def chunks_of(self, best: int) -> SearchData | None:
+        """The data of the round of the best setting, if X is read in chunks."""
+        return self._round_of(best).data
 
     def _round_of(self, best: int) -> Round:
         return next(one for one in reversed(self._rounds) if one.before <= best)

@@ -14,8 +14,8 @@ from manyfit._compat import (
 )
 from manyfit.arrays import container_to_host
 from manyfit.folds import Splits
+from manyfit.model_selection.early_stopping._iterations import iteration_columns
 from manyfit.model_selection.job._job import Result
-from manyfit.model_selection.search._early_stopping import iteration_columns
 
 
 def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Any:

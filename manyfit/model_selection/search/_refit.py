@@ -15,8 +15,11 @@ import numpy as np
 from sklearn.base import clone
 
 from manyfit._compat import has_callbacks
+from manyfit.estimators.chunks.frames import begins_with_columns, fit_behind_columns
+from manyfit.folds import ChunkRows
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
+from manyfit.model_selection.planning._pipeline_spec import PipelineReader
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
@@ -26,6 +29,19 @@ from manyfit.model_selection.sharing.transformers._step_wrappers import (
     share_prefixes,
     unshare,
 )
+
+
+def refit_shared(
+    estimator: Any, evaluation: Any, best: int, data: tuple[Any, ...], params: Mapping[str, Any]
+) -> Any:
+    """Fit the best estimator by what its search has made; None if it is fitted in the usual way."""
+    searched = evaluation.chunks_of(best)
+    if searched is None:
+        return fit_on_all_rows(estimator, evaluation.rowwise_of(best), data, params)
+    if not (begins_with_columns(estimator) and isinstance(data[0], ChunkRows)):
+        return None
+    steps = PipelineReader(estimator).read({}).opened.steps
+    return fit_behind_columns(estimator, data[0], searched.columns.encoding_behind(steps), data[1], params)
 
 
 def fit_on_all_rows(

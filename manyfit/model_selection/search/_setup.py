@@ -4,15 +4,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
 
-from manyfit._compat import num_samples
-from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
-from manyfit.estimators.chunks.methods import METHODS, why_not_in_chunks
-from manyfit.folds import ChunkRows, Splits, is_row_source
+from manyfit._compat import check_method_params, num_samples
+from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array, label_transfers, to_host
+from manyfit.cluster.pool.run import client_for
+from manyfit.estimators.chunks.methods import METHODS, why_not_refitted
+from manyfit.folds import ChunkRows, Splits, expect_rows, is_row_source, load_targets, own_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
-from manyfit.model_selection.job._chunk_inputs import IndexedRows, read_for_shared_fits
+from manyfit.model_selection.early_stopping._iterations import require_stops
+from manyfit.model_selection.job._chunk_inputs import (
+    IndexedRows,
+    chunk_input,
+    read_for_shared_fits,
+    weights_as_params,
+)
+from manyfit.model_selection.job._job import Job, Options
+from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._predictions import recording_for
+from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._pipeline_spec import value_key
+from manyfit.model_selection.running._predictions import require_choice
+from manyfit.model_selection.search._hooks import check_input
+from manyfit.model_selection.search._sample import Sample, sample_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +44,7 @@ class Setup:
     cv: Any
     n_splits: int
     copy_to_host: TransferCache
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -38,9 +55,9 @@ class Frozen:
     search_key: Any
     params: dict[str, Any]  # kept alive, since `search_key` has identities of some
     cv: Any
-    n_splits: int
     splits: Splits
     candidates: list[Any]
+    sample: Sample | None = None
 
 
 def search_key(params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -119,10 +136,100 @@ def refuse_refit_in_chunks(X: ChunkRows, estimator: Any, candidates: Iterable[Ma
             chosen = clone(estimator).set_params(**clone(dict(params), safe=False))
         except Exception:  # an unknown parameter; its fit raises it again in scikit-learn's own words
             continue
-        reason = why_not_in_chunks(chosen)
+        reason = why_not_refitted(chosen)
         if reason is not None:
             raise TypeError(
                 f"X, a {X.kind} of {X.nbytes:,} bytes, is larger than memory_limit and is read in chunks, "
                 f"which the refit cannot read: {reason}. Set refit=False, or use estimators of "
-                f"manyfit.estimators that read chunks: {', '.join(METHODS)}, alone or in a Pipeline."
+                f"manyfit.estimators that read chunks: {', '.join(METHODS)}, alone or in a Pipeline; or make "
+                f"the search on some rows, by sample=100_000 or another number."
             )
+
+
+def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
+    """Check the arguments of `fit` or `plan`; the data are loaded, and nothing is fitted."""
+    scorer, refit_metric = search._get_scorers()
+    source = own_row_source(X)
+    if source is None:
+        given = chunk_input(X, y, search.memory_limit)
+        X, y, source = given.X, given.y, given.rows
+        if given.sample_weight is not None:
+            params = weights_as_params(search.estimator, given.sample_weight, params)
+    lazy = None if source is not None else X, y, *map(load_targets, params.values())
+    X, y, *values = compute_dask_inputs(lazy, type(search).__name__)
+    params = dict(zip(params, values, strict=True))
+    if source is not None:
+        if isinstance(source, ChunkRows):
+            expect_rows(source, y)
+        X = IndexedRows(source)
+    sample = sample_of(search, X, None if frozen is None else frozen.sample)
+    if sample is not None:
+        X, y, params = sample.take(X, y, params, memory_limit_in_bytes(search.memory_limit))
+        source = None
+    (X, y), copy_to_host = indexable(X, y), TransferCache()
+    params = check_method_params(X, params=params)
+    routed = search._get_routed_params_for_fit(params)
+    # The plan has consumed a `cv` that can be read only once. Any other depends on y.
+    once = isinstance(search.cv, Iterable) and not hasattr(search.cv, "split")
+    if frozen is not None and once:
+        cv = frozen.cv
+    else:
+        # For a classifier, `check_cv` reads the kind of y.
+        y_read = copy_to_host(y, "y") if is_classifier(search.estimator) else y
+        cv = check_cv(search.cv, y_read, classifier=is_classifier(search.estimator))
+    split_params = routed.splitter.split
+    cv = check_input(search, cv, X, y, split_params)
+    memory_limit_in_bytes(search.memory_limit)
+    n_splits = cv.get_n_splits(X, y, **split_params)
+    X = X if source is None else source
+    return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host, sample)
+
+
+def make_job(search: Any, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
+    """All fits of some settings of a search; raises if options cannot be combined."""
+    if search.engine is not None:
+        sklearnex_version()  # raises if it is not installed
+    require_choice(search, setup.scorer)
+    options = Options(
+        scorer=setup.scorer,
+        fit_params=setup.routed.estimator.fit,
+        score_params=setup.routed.scorer.score,
+        return_train_score=search.return_train_score,
+        error_score=search.error_score,
+        verbose=int(search.verbose),
+        memory_limit=memory_limit_in_bytes(search.memory_limit),
+        early_stopping=search.early_stopping,
+        engine=search.engine,
+        fit_timeout=search.fit_timeout,
+        fits_within=search.fits_within,
+        recording=recording_for(search.return_predictions, setup.y, len(candidates), search.memory_limit),
+    )
+    in_chunks = isinstance(setup.X, ChunkRows)
+    if in_chunks and search.refit is not False:
+        refuse_refit_in_chunks(setup.X, search.estimator, candidates)
+    job = Job(
+        clone(search.estimator), candidates, setup.X, setup.y, splits, options, search.n_jobs,
+        search.pre_dispatch, search.sharing, search, contexts,
+        client=None if in_chunks else client_for(search.client),  # see `chunk_workers`
+        copy_to_host=setup.copy_to_host,
+    )  # fmt: skip
+    return _require_timed_fits(require_stops(job))
+
+
+def _require_timed_fits(job: Job) -> Job:
+    """The job; ValueError if its fits cannot be made by processes of their own, as `fit_timeout` asks."""
+    if job.options.fit_timeout is None:
+        return job
+    given = [job.X, job.y, *job.options.fit_params.values(), *job.options.score_params.values()]
+    whys = {
+        "callbacks follow the fits": job.contexts is not None,
+        "the data are on a device": any(map(is_xp_array, given)),
+        f"engine={job.options.engine!r}": job.options.engine is not None,
+    }
+    if any(whys.values()):
+        why = next(one for one, is_so in whys.items() if is_so)
+        raise ValueError(
+            f"fit_timeout={job.options.fit_timeout:g} has each fit made by a process that can be ended. That "
+            f"cannot be combined with this: {why}. Use fit_timeout=None."
+        )
+    return job

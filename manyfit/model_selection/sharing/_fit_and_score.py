@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors, safe_split, score
 from manyfit.arrays import label_transfers
+from manyfit.families import fit_continued
 from manyfit.folds import Unsupported
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
@@ -216,7 +217,7 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     if folds.share_steps:
         model = share_prefixes(model, fold.cache, copies=copies if copies_X else None)
     targets = () if fold.y_train is None else (cached(fold.y_train, copies_X),)
-    fit, stopping = model.fit, None
+    fit, stopping = partial(fit_continued, model), None
     if options.early_stopping is not None:
         X_test, y_test = cached(fold.X_test, copies_X), cached(fold.y_test, copies_X)
         stopping = folds.stopping(X_test, y_test, fold.test)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import still_wanted
+from manyfit.families import continued_fits
 from manyfit.folds import Unsupported
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._pieces import cut_into_pieces
@@ -156,7 +157,7 @@ def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
     order, job, kept, pairs = context.order, context.fitted, context.folds, item.pairs
     folds = retained_store(context, job, item.candidates) if kept is None else kept.with_options(job.options)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
-    once = len({i for _, i in pairs}) == len(pairs)
+    once = len({i for _, i in pairs}) == len(pairs) and continued_fits() is None
     fit = fit_with_sklearn if order is None and (once or hasattr(job.X, "iloc")) else evaluate
     if order is not None and not context.by_candidate:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.

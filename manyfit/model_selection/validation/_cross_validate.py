@@ -30,6 +30,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
@@ -93,10 +94,11 @@ class EngineParallel:
             self._end(job.estimator, report)
             return results
         job = place_data(job)
-        prepared = prepare(job)
-        self._begin(job.estimator, prepared.plan)
-        sink = ResultSink(job)
-        results, report = run(job, prepared, sink)
+        with chunk_workers(job.X, self._client):
+            prepared = prepare(job)
+            self._begin(job.estimator, prepared.plan)
+            sink = ResultSink(job)
+            results, report = run(job, prepared, sink)
         self._end(job.estimator, report)
         if recording is not None:
             (self._own.predictions,) = collect_predictions(job, [0], recording, sink.predicted)
@@ -180,7 +182,7 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     @wraps(function)
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        rows = _take_chunks(given) if in_chunks else None
+        rows = _take_chunks(given, None if in_chunks else WHOLE)
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
         values = compute_dask_inputs(
@@ -197,9 +199,13 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     return loads
 
 
-def _take_chunks(given: dict[str, Any]) -> ChunkRows | None:
+# A memory limit with which every X is loaded.
+WHOLE = 2**62
+
+
+def _take_chunks(given: dict[str, Any], limit: int | None) -> ChunkRows | None:
     """The rows of X if it is read in chunks; y and weights that come with X join the arguments."""
-    found = chunk_input(given["X"], given.get("y"), None)
+    found = chunk_input(given["X"], given.get("y"), limit)
     given |= {"X": found.X if found.rows is None else None, "y": found.y}
     if found.sample_weight is not None:
         given["params"] = weights_as_params(

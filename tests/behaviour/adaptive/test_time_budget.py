@@ -99,7 +99,7 @@ def test_a_batch_is_expected_to_end_in_time():
     CLOCK[0] = 0.0
     budget = TimeBudget(100, spread=False)
     sizes = []
-    for batch in budget.batches([(c, i) for c in range(200) for i in range(2)], 200, n_workers=8):
+    for batch in budget.batches([(c, i) for c in range(200) for i in range(2)], 200, 8, {}):
         sizes.append(len(batch) // 2)
         CLOCK[0] += len(batch) // 2
     assert sizes == [4, 4, 8, 10, 10, 10, 10, 10, 10, 10, 10, 4]
@@ -107,9 +107,36 @@ def test_a_batch_is_expected_to_end_in_time():
 
 def test_one_cheap_setting_does_not_decide_for_all_others():
     budget = TimeBudget(20, spread=False)
-    for batch in budget.batches([(c, 0) for c in range(40)], 40, n_workers=1):
+    for batch in budget.batches([(c, 0) for c in range(40)], 40, 1, {}):
         CLOCK[0] += sum(0.001 if c == 0 else 5.0 for c, _ in batch)
     assert CLOCK[0] < 21, "a batch has at most as many settings as were fitted before it"
+
+
+def results_of(seconds):
+    return {(c, 0): {"fit_time": s, "score_time": 0.0} for c, s in enumerate(seconds)}
+
+
+def test_a_batch_is_as_small_as_the_dearest_setting_asks():
+    """Eight cheap settings and a dear one: another dear one fits into a tenth of the budget, and no more."""
+    seconds = [0.01] * 8 + [6.0] + [0.01] * 40
+    budget, sizes, found = TimeBudget(100, spread=False), [], {}
+    for batch in budget.batches([(c, 0) for c in range(len(seconds))], len(seconds), 1, found):
+        sizes.append(len(batch))
+        CLOCK[0] += sum(seconds[c] for c, _ in batch)
+        found.update({(c, 0): results_of(seconds)[c, 0] for c, _ in batch})
+    assert sizes[:5] == [1, 1, 2, 4, 8] and set(sizes[5:]) == {1}
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_no_batch_begins_that_cannot_end_in_time(n_workers):
+    """Fits take 6 s on each of two splits, and 10 s are left after the first two settings."""
+    pairs = [(c, i) for c in range(9) for i in range(2)]
+    found = {pair: {"fit_time": 6.0, "score_time": 0.0} for pair in pairs}
+    budget, made = TimeBudget(34 if n_workers == 1 else 17, spread=False), 0
+    for batch in budget.batches(pairs, 9, n_workers, found):
+        made += len(batch) // 2
+        CLOCK[0] += 6.0 * len(batch) / n_workers
+    assert made == 2 and budget.spent < budget.seconds
 
 
 def test_groups_that_share_fits_are_finished():

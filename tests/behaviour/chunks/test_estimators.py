@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 import sklearn.decomposition
@@ -90,7 +91,7 @@ def test_least_squares(kind, target, name, intercept, weights, tmp_path):
     expected.fit(X, y, sample_weight=weights)
     _assert_same_attributes(model, expected, 1e-9)
     predicted = model.predict(given)
-    assert type(predicted) is np.ndarray
+    assert type(predicted) is (da.Array if kind == "dask" else np.ndarray)
     np.testing.assert_allclose(predicted, expected.predict(X), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(model.score(given, y), expected.score(X, y), rtol=1e-10, atol=1e-12)
 

@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV as SklearnSearch
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -22,6 +22,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from manyfit.estimators import LogisticRegression as OwnLogistic
+from manyfit.estimators import Ridge as OwnRidge
+from manyfit.estimators import StandardScaler as OwnScaler
+from manyfit.folds import Blocks
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.chunks._files import Dataset, limit_for
@@ -179,3 +183,103 @@ def test_a_column_of_texts_that_becomes_numbers_is_named():
     search = GridSearchCV(_model(Ridge()), RIDGE, refit=False, memory_limit=LIMIT)
     with pytest.raises(ValueError, match="column 'city' of dtype float64, and the others have objects"):
         search.fit(given, Y)
+
+
+# The refit
+
+
+OWN = {"ridge__alpha": [0.1, 100.0]}
+
+
+ORDINAL = OrdinalEncoder(encoded_missing_value=-1)
+
+
+@pytest.mark.invariant("a refit behind the columns of a frame in chunks takes no pass, and is scikit-learn's")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("numbers", "texts", "params"),
+    [
+        (None, None, {}),
+        (make_pipeline(SimpleImputer(strategy="constant", fill_value=-1.0), MinMaxScaler()), None, {}),
+        (
+            make_pipeline(StandardScaler(), SimpleImputer(), MaxAbsScaler()),
+            ORDINAL,
+            {},
+        ),
+        (None, OneHotEncoder(drop="first"), {"ridge__sample_weight": WEIGHTS}),
+    ],
+    ids=["one-hot", "range", "ordinal", "weights"],
+)
+def test_a_refit_by_summaries(kind, numbers, texts, params, tmp_path):
+    model = _model(OwnRidge(), numbers, texts)
+    given = given_as(kind, FRAME, 101, tmp_path)
+    search = GridSearchCV(model, OWN, memory_limit=75_000).fit(given, Y, **params)
+    expected = SklearnSearch(_model(Ridge(), numbers, texts), OWN).fit(FRAME, Y, **params).best_estimator_
+    best = search.best_estimator_
+    np.testing.assert_allclose(best[-1].coef_, expected[-1].coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(best[-1].intercept_, expected[-1].intercept_, rtol=1e-9)
+    np.testing.assert_allclose(_dense(best[0], FRAME), _dense(expected[0], FRAME), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(search.predict(given), expected.predict(FRAME), rtol=1e-9)
+    np.testing.assert_allclose(search.predict(FRAME), expected.predict(FRAME), rtol=1e-9)
+    np.testing.assert_allclose(search.score(given, Y), expected.score(FRAME, Y), rtol=1e-9)
+    assert list(best.feature_names_in_) == list(FRAME.columns)
+    for own, theirs in zip(_parts(best[0]), _parts(expected[0]), strict=True):
+        assert type(own) is type(theirs)
+        for name, value in vars(theirs).items():
+            if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+                np.testing.assert_allclose(vars(own)[name], value, rtol=1e-11, atol=1e-12, err_msg=name)
+
+
+def _dense(step, frame):
+    found = step.transform(frame)
+    return found.toarray() if hasattr(found, "toarray") else found
+
+
+def _parts(step):
+    """The transformers in a fitted one that hold no others."""
+    inside = [part for _, part, _ in getattr(step, "transformers_", ()) if not isinstance(part, str)]
+    inside += [part for _, part in getattr(step, "steps", ())]
+    return [one for part in inside for one in _parts(part)] if inside else [step]
+
+
+def test_no_pass_for_a_refit_but_where_folds_leave_rows_out(tmp_path):
+    reads = []
+
+    def read():
+        reads.append(0)
+        for start in range(0, N, 101):
+            yield FRAME.iloc[start : start + 101]
+
+    for cv, most in ((3, 2), (ShuffleSplit(2, test_size=0.1, train_size=0.5, random_state=0), 5)):
+        made = {}
+        for refit in (False, True):
+            reads.clear()
+            GridSearchCV(_model(OwnRidge()), {}, cv=cv, memory_limit=75_000, refit=refit).fit(Blocks(read), Y)
+            made[refit] = len(reads)
+        assert made[True] - made[False] <= most, cv  # two read a row that shows the columns
+
+
+def test_a_refit_that_iterates_and_one_behind_other_steps():
+    given = given_as("dask", FRAME, 101, None)
+    own = make_pipeline(_model(OwnLogistic())[0], OwnScaler(), OwnLogistic(tol=1e-6, C=0.01))
+    theirs = make_pipeline(_model(None)[0], StandardScaler(), LogisticRegression(tol=1e-6, C=0.01))
+    own[0].set_params(texts__sparse_output=False)
+    theirs[0].set_params(texts__sparse_output=False)
+    search = GridSearchCV(own, {}, memory_limit=75_000).fit(given, LABELS)
+    expected = theirs.fit(FRAME, LABELS)
+    np.testing.assert_allclose(search.predict_proba(given), expected.predict_proba(FRAME), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts", "reason"),
+    [
+        (SimpleImputer(add_indicator=True), None, r"SimpleImputer\(strategy='mean', add_indicator=True\)"),
+        (SimpleImputer(strategy="most_frequent"), None, r"SimpleImputer\(strategy='most_frequent', add"),
+        (RobustScaler(), None, "RobustScaler reads X whole"),
+        (None, OneHotEncoder(min_frequency=2), "OneHotEncoder with rare categories reads X whole"),
+    ],
+)
+def test_a_refit_that_summaries_do_not_serve_is_refused(numbers, texts, reason):
+    given = given_as("dask", FRAME, 101, None)
+    with pytest.raises(TypeError, match=f"the refit cannot read: {reason}"):
+        GridSearchCV(_model(OwnRidge(), numbers, texts), OWN, memory_limit=LIMIT).fit(given, Y)

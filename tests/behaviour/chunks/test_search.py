@@ -24,6 +24,8 @@ from manyfit.estimators import GaussianNB as OwnGaussianNB
 from manyfit.estimators import Lasso, LinearRegression, Ridge, StandardScaler
 from manyfit.estimators import LogisticRegression as OwnLogistic
 from manyfit.folds import as_chunk_rows
+from manyfit.folds.rows import _some_rows
+from manyfit.folds.rows.chunks import _rows
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.chunks._files import Array, Dataset, given_as, limit_for, memory_map
@@ -333,16 +335,51 @@ def test_an_empty_file_is_refused_as_scikit_learn_does():
         GridSearchCV(RIDGE, GRID, refit=False, memory_limit=10).fit(Dataset(X[:0]), Y[:0])
 
 
-def test_a_block_that_cannot_be_read_is_named_by_its_rows():
-    class Broken(Dataset):
-        def __getitem__(self, rows):
-            if isinstance(rows, slice) and rows.stop > 300 and rows.stop - rows.start > 1:
-                raise OSError("the disk is gone")
-            return super().__getitem__(rows)
+class Broken(Dataset):
+    """Blocks from row 300 on cannot be read the first `times`."""
 
+    def __init__(self, values, times):
+        super().__init__(values)
+        self.times, self.tried = times, 0
+
+    def __getitem__(self, rows):
+        if isinstance(rows, slice) and rows.stop > 300 and rows.stop - rows.start > 1:
+            self.tried += 1
+            if self.tried <= self.times:
+                raise OSError("the disk is gone")
+        return super().__getitem__(rows)
+
+
+def test_a_block_that_cannot_be_read_is_tried_again_and_named_by_its_rows(monkeypatch):
+    monkeypatch.setattr(_rows, "RETRY_AFTER_S", (0.0, 0.001))
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
     with pytest.raises(OSError, match="the disk is gone") as got:
-        GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90)).fit(Broken(X), Y)
+        search.fit(gone := Broken(X, 9), Y)
     assert "Rows 270 to 359 of X, a h5py.Dataset, could not be read." in got.value.__notes__
+    assert gone.tried == 3
+    _assert_same(search.fit(Broken(X, 2), Y), SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
+
+
+def test_passes_of_predictions_are_counted_and_test_rows_stay_in_the_file(monkeypatch):
+    file, cv = Dataset(X), KFold(5, shuffle=True, random_state=0)
+    options = {"refit": False, "scoring": "neg_mean_absolute_error", "cv": cv}
+    expected = SklearnSearch(RIDGE, GRID, **options).fit(X, Y)
+    for parts, largest in ((4, 90), (1000, 90)):  # test rows are kept, or read for each prediction
+        monkeypatch.setattr(_some_rows, "SAMPLE_PARTS", parts)
+        search = GridSearchCV(RIDGE, GRID, memory_limit=max(limit_for(X, 90), 4 * X.nbytes // 5), **options)
+        _assert_same(search.fit(file, Y), expected, 1e-11)
+        assert search.report_.passes == 6.0 and max(file.reads) <= largest  # one for moments, one a fold
+    search = GridSearchCV(RIDGE, GRID, memory_limit=limit_for(X, 90), **{**options, "cv": 5}).fit(file, Y)
+    assert 2.0 <= search.report_.passes < 2.5  # folds begin amid a block
+
+
+def test_blocks_of_other_dtypes_are_refused():
+    lazy = da.from_array(X.astype(np.float32), chunks=(100, P)).map_blocks(
+        lambda block: block.astype(np.float64), dtype=np.float32, meta=X[:0].astype(np.float32)
+    )
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 30))
+    with pytest.raises(ValueError, match="X gave numbers of dtype float64, not float32"):
+        search.fit(lazy, Y)
 
 
 def test_blocks_of_other_columns_are_refused():

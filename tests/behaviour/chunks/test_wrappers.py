@@ -48,7 +48,7 @@ def test_predictions_of_a_forest_are_made_block_by_block():
             with np.errstate(divide="ignore"):
                 found = getattr(model, name)(given)
                 np.testing.assert_array_equal(found, getattr(alone, name)(X))
-            assert type(found) is np.ndarray
+            assert type(found) is (da.Array if isinstance(given, da.Array) else np.ndarray)
         assert model.score(given, LABELS) == alone.score(X, LABELS)
         weight = np.arange(N)
         found = model.score(given, da.from_array(LABELS), sample_weight=weight)

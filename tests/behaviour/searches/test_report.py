@@ -21,7 +21,7 @@ from manyfit.model_selection import GridSearchCV, Report
 from tests._covering import covering, spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, both
 from tests._search_fixtures import RANDOM_LASSO
-from tests.behaviour.families.test_user_family import RowsFamily, Shrunk
+from tests.behaviour.families._user_families import RowsFamily, Shrunk
 
 AFFINE = make_pipeline(StandardScaler(), PCA(), Ridge())
 AFFINE_GRID = {"pca__n_components": [2, 4], "ridge__alpha": [0.1, 1.0]}

@@ -10,18 +10,18 @@ import sklearn.linear_model
 from sklearn.base import clone
 
 from manyfit import estimators
-from manyfit.arrays import container_kind, container_place, to_host
+from manyfit.arrays import container_kind, container_place
 from manyfit.estimators._factory import make_drop_in
 from manyfit.estimators._method_call import RECORD
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from tests._covering import covering
 from tests.behaviour.metrics._crossings import there
 from tests.device.estimators import _fake_cuml as fake
-from tests.units.families._samples import LABELS, NEW, NUMBERS, X
+from tests.device.estimators._places import home
+from tests.units.families._samples import LABELS, NEW, NUMBERS, WORDS, X
 
 array_api_strict = pytest.importorskip("array_api_strict")
 SECOND = array_api_strict.Device("device2")
-WORDS = np.array(["ant", "bee", "cat"])[LABELS]
 PRIORS = np.array([0.2, 0.3, 0.5])
 # NumPy's under array-api-strict, and that Ridge is by another solver there, are no concern of these tests.
 pytestmark = pytest.mark.filterwarnings(
@@ -34,10 +34,6 @@ NO_SQUARES = "array must not contain infs or NaNs"
 
 def on_second(values):
     return array_api_strict.asarray(np.asarray(values), device=SECOND, copy=True)
-
-
-def home(value):
-    return to_host(value) if container_kind(value) else value
 
 
 def theirs(estimator):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import warnings
 from importlib.util import find_spec
 
 import array_api_compat as compat
@@ -18,41 +17,30 @@ import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
-from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
 from sklearn.utils import _array_api
 
-import manyfit
 from manyfit import estimators
 from manyfit._compat import array_api_dispatch
 from manyfit.arrays import (
     container_kind,
     container_place,
-    container_to_host,
-    is_on_device,
     to_device,
     transfers,
 )
-from manyfit.estimators._catalog import ESTIMATORS
 from manyfit.estimators._method_call import RECORD
-from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.estimators.backends import _native_registry as _own
 from manyfit.estimators.backends._native_registry import register_fitter, unregister_fitter
 from manyfit.estimators.backends.selection import find_fitting_place
-from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from manyfit.exceptions import HostFallbackWarning
 from manyfit.folds import Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
-from tests._covering import covering
 from tests.behaviour.metrics._crossings import DEVICE, crossings, there
+from tests.device.estimators._places import OWN, STAYS, alike, home, in_place, quiet, told
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, X, made, results, sample
 
-WORDS = np.array(["ant", "bee", "cat"])[LABELS]
-# What scikit-learn's own numbers may differ by: other solvers of the same equations, sums in another order.
-CLOSE = {"rtol": 1e-6, "atol": 1e-8}
-NEAR = {"rtol": 1e-5, "atol": 1e-6}  # two fits to the same optimum
-STAYS = [
-    name for name in NAMES if ESTIMATORS[name].dispatch and not ESTIMATORS[name].dispatch.refuses(made(name))
-]
+pytestmark = pytest.mark.usefixtures("scikit_learn_only")
+
 OTHERS = [
     pytest.param(name, marks=pytest.mark.gpu if name == "cupy" else ())
     for name in ("array_api_strict", "torch", "cupy")
@@ -69,51 +57,6 @@ SHARP = {
     "PoissonRegressor": {"tol": 1e-9},
     "TweedieRegressor": {"tol": 1e-9, "power": 1.5},
 }
-quiet = pytest.mark.filterwarnings("ignore")  # of fits, on either side; fallbacks have tests of their own
-
-
-OWN = dict(_own._fitters)
-
-
-@pytest.fixture(autouse=True)
-def _scikit_learn_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fits of our own are switched on where they are tested; cuML's, where it is, have tests of their own."""
-    monkeypatch.setattr(_own, "_fitters", {})
-    monkeypatch.setattr(_with_cuml, "LIBRARIES", ())
-
-
-def home(value):
-    if isinstance(value, (tuple, list)):
-        return [home(one) for one in value]
-    value = container_to_host(value)
-    return value.toarray() if scipy.sparse.issparse(value) else value
-
-
-def alike(found, wanted, iterated=False):
-    found, wanted = home(found), home(wanted)
-    if not isinstance(wanted, list):
-        found, wanted = [found], [wanted]
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(
-            np.asarray(one, float), np.asarray(other, float), **(NEAR if iterated else CLOSE)
-        )
-
-
-def in_place(value, xp, device):
-    """Whether all arrays of a result lie with X."""
-    if isinstance(value, (tuple, list)):
-        return all(in_place(one, xp, device) for one in value)
-    if isinstance(value, float | np.floating) or scipy.sparse.issparse(value):
-        return True
-    if container_kind(value) == "sparse":
-        return compat.is_cupy_namespace(xp)
-    if xp is np:
-        return isinstance(value, np.ndarray)
-    return (
-        container_kind(value) == "array"
-        and compat.array_namespace(value) is xp
-        and compat.device(value) == device
-    )
 
 
 @pytest.mark.invariant("Drop-in estimators return results where the data lie")
@@ -246,232 +189,12 @@ def test_what_crosses():
     assert counted.bytes_to_host == X.nbytes and counted.bytes_to_device == 0
 
 
-# Labels follow y, all else X
-
-
-CLASSIFIERS = ["LinearDiscriminantAnalysis", "SVC", "GaussianNB", "LogisticRegression", "RidgeClassifier"]
-
-
-@quiet
-@pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("y", [WORDS, LABELS, pd.Series(WORDS), list(WORDS), WORDS.astype(object)], ids=type)
-def test_labels_of_the_host_stay_there(name, y):
-    ours, twin = made(name).fit(there(X), y), made(name, twin=True).fit(X, y)
-    predicted = ours.predict(there(X))
-    assert type(predicted) is np.ndarray and type(ours.classes_) is np.ndarray
-    np.testing.assert_array_equal(predicted, twin.predict(X))
-    np.testing.assert_array_equal(ours.classes_, twin.classes_)
-    np.testing.assert_array_equal(ours.predict(X), twin.predict(X))
-    method = "predict_proba" if hasattr(twin, "predict_proba") else "decision_function"
-    alike(getattr(ours, method)(there(X)), getattr(twin, method)(X))
-    assert in_place(getattr(ours, method)(there(X)), compat.array_namespace(there(X)), DEVICE)
-    assert type(getattr(ours, method)(X)) is np.ndarray
-    assert ours.score(there(X), y) == pytest.approx(twin.score(X, y), abs=1e-12)
-
-
-@quiet
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_labels_of_a_device_stay_there(name):
-    ours = made(name).fit(X, there(LABELS))
-    assert container_place(ours.predict(X)).device == DEVICE
-    assert type(ours.classes_) is np.ndarray  # fitted where X is
-    ours = made(name).fit(there(X), there(LABELS))
-    for data in (X, there(X), pd.DataFrame(X)):
-        assert container_place(ours.predict(data)).device == DEVICE
-    assert container_kind(ours.classes_) == ("array" if name in STAYS else None)
-    with pytest.raises(ValueError, match="Unknown label type"):
-        made(name).fit(there(X), NUMBERS)
-
-
-@quiet
-def test_weights_and_targets_come_to_x():
-    weights = np.linspace(0.1, 1.0, len(X))
-    wanted = sklearn.linear_model.Ridge(solver="svd").fit(X, NUMBERS, weights)
-    even = sklearn.linear_model.Ridge(solver="svd").fit(X, NUMBERS, 2.0)
-    alike(estimators.Ridge(solver="svd").fit(there(X), there(NUMBERS), sample_weight=2.0).coef_, even.coef_)
-    for y, weight in ((NUMBERS, weights), (there(NUMBERS), weights), (pd.Series(NUMBERS), list(weights))):
-        ours = estimators.Ridge(solver="svd").fit(there(X), y, sample_weight=weight)
-        alike(ours.coef_, wanted.coef_)
-        assert in_place(ours.coef_, compat.array_namespace(there(X)), DEVICE)
-        assert ours.score(there(X), y, weight) == pytest.approx(wanted.score(X, NUMBERS, weights))
-
-
-DTYPES = ["bool", "int64", "uint8", "float32", "float64"]
-
-
-@quiet
-@pytest.mark.parametrize(
-    ("library", "own", "name"),
-    covering(
-        ["array_api_strict", "torch"],
-        {"own": True, "dispatch": False}.items(),
-        ["Ridge", "RidgeClassifier", "LogisticRegression", "LinearDiscriminantAnalysis", "PCA"],
-        strength=1,
-    ),
-)
-def test_dtypes_mix_as_numpys_do(name, own, library, monkeypatch):
-    """Libraries refuse products of two dtypes, which NumPy promotes."""
-    monkeypatch.setattr(_own, "_fitters", OWN if own else {})
-    bring = pytest.importorskip("torch").asarray if library == "torch" else there
-    method = "transform" if name == "PCA" else "predict"
-    for fitted in DTYPES:
-        data = np.round(3 * X).astype(fitted)
-        y = bring(LABELS if name != "Ridge" else NUMBERS)
-        twin = made(name, twin=True).fit(data, LABELS if name != "Ridge" else NUMBERS)
-        ours = made(name).fit(bring(data), y)
-        for asked in DTYPES:
-            rows = np.round(3 * X).astype(asked)
-            found, wanted = getattr(ours, method)(bring(rows)), getattr(twin, method)(rows)
-            np.testing.assert_allclose(np.abs(home(found)), np.abs(wanted), rtol=1e-3, atol=1e-3)
-
-
-@quiet
-def test_one_weight_for_all_rows_and_texts_for_numbers(monkeypatch):
-    monkeypatch.setattr(_own, "_fitters", OWN)
-    alike(
-        estimators.Ridge().fit(there(X), there(NUMBERS), sample_weight=2.0).coef_,
-        made("Ridge", twin=True).set_params(alpha=0.5).fit(X, NUMBERS).coef_,
-    )
-    with pytest.raises(ValueError, match="could not convert string to float"):
-        estimators.Ridge().fit(there(X), WORDS)
-
-
 @quiet
 def test_a_model_of_our_own_fit_predicts_on_the_host(monkeypatch):
     """Sparse rows for one: scikit-learn's own code reads attributes that it would have set."""
     monkeypatch.setattr(_own, "_fitters", OWN)
     ours = estimators.PoissonRegressor().fit(there(X), there(np.exp(NUMBERS / 9)))
     alike(ours.predict(scipy.sparse.csr_array(X)), home(ours.predict(there(X))))
-
-
-@quiet
-def test_a_fitted_estimator_answers_data_of_another_place():
-    there_fitted, home_fitted = made("PCA").fit(there(X)), made("PCA").fit(X)
-    wanted = home_fitted.transform(X)
-    for data in (X, pd.DataFrame(X), X.tolist()):
-        assert type(there_fitted.transform(data)) is np.ndarray
-        alike(there_fitted.transform(data), wanted)
-    with pytest.warns(HostFallbackWarning, match="PCA works on the host.*it was fitted on the host"):
-        assert in_place(home_fitted.transform(there(X)), compat.array_namespace(there(X)), DEVICE)
-    alike(there_fitted.get_covariance(), home_fitted.get_covariance())
-    assert in_place(there_fitted.get_covariance(), compat.array_namespace(there(X)), DEVICE)
-    sparse = scipy.sparse.csr_array(X)
-    alike(made("MaxAbsScaler").fit(there(X)).transform(sparse), made("MaxAbsScaler").fit(X).transform(sparse))
-
-
-@quiet
-def test_a_new_fit_forgets_the_old_one():
-    ours = made("LinearDiscriminantAnalysis").fit(there(X), WORDS)
-    ours.fit(X, LABELS)
-    assert RECORD not in vars(ours) and ours.predict(X).dtype == LABELS.dtype
-    assert type(ours.coef_) is np.ndarray
-    ours.fit(there(X), there(LABELS)).fit(X, WORDS)
-    wanted = made("LinearDiscriminantAnalysis").fit(X, WORDS).predict(X)
-    np.testing.assert_array_equal(ours.predict(X), wanted)
-
-
-@quiet
-@pytest.mark.parametrize(
-    "name", ["MinMaxScaler", "StandardScaler", "GaussianNB", "IncrementalPCA", "MiniBatchKMeans"]
-)
-def test_learning_in_parts_goes_on_where_it_began(name):
-    halves, y = (X[:30], X[30:]), LABELS.reshape(2, 30)
-    classes = [0, 1, 2]
-
-    def learnt(estimator, move, last):
-        for half, (rows, labels) in enumerate(zip(halves, y, strict=True)):
-            rows = move(rows) if half == 0 else last(rows)
-            more = (labels,) if is_classifier(estimator) else ()
-            options = {"classes": classes} if more and half == 0 else {}
-            estimator.partial_fit(rows, *map(move if half == 0 else last, more), **options)
-        return estimator
-
-    wanted = learnt(made(name, twin=True), np.asarray, np.asarray)
-    for last in (there, np.asarray):
-        ours = learnt(made(name), there, last)
-        assert vars(ours)[RECORD].route == ("scikit-learn" if name in STAYS else "host")
-        method = "predict" if hasattr(wanted, "predict") else "transform"
-        alike(getattr(ours, method)(there(X)), getattr(wanted, method)(X))
-
-
-@quiet
-def test_what_was_learnt_on_the_host_goes_on_there():
-    wanted = made("MinMaxScaler", twin=True).partial_fit(X[:30]).partial_fit(X[30:])
-    ours = made("MinMaxScaler").partial_fit(X[:30])
-    with pytest.warns(HostFallbackWarning, match="it was fitted on the host"):
-        ours.partial_fit(there(X[30:]))
-    alike(ours.transform(there(X)), wanted.transform(X))
-    assert type(ours.data_max_) is np.ndarray
-
-
-@quiet
-@pytest.mark.skipif("LogisticRegression" not in STAYS, reason="not of this version of scikit-learn")
-def test_a_warm_start_from_another_place():
-    ours = made("LogisticRegression").set_params(warm_start=True)
-    wanted = made("LogisticRegression", twin=True).fit(X, LABELS)
-    for data, y in ((X, LABELS), (there(X), there(LABELS)), (X, LABELS), (there(X), LABELS)):
-        ours.fit(data, y)
-        alike(ours.coef_, wanted.coef_, True)
-        assert container_kind(ours.coef_) == container_kind(data)
-
-
-# Warnings and errors
-
-
-def told(run):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        run()
-    return [one for one in caught if issubclass(one.category, HostFallbackWarning)]
-
-
-def test_one_warning_for_an_estimator_and_a_reason():
-    def run():
-        fitted = made("SVC").fit(there(X), there(LABELS))
-        fitted.predict(there(X))
-        made("SVC").fit(there(X), there(LABELS))
-        estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
-
-    first, second = told(run)
-    assert str(first.message) == (
-        "SVC works on the host, so its data are copied there: scikit-learn supports it on the host only."
-    )
-    assert "Ridge works on the host" in str(second.message) and "solver='lsqr'" in str(second.message)
-    assert first.filename == second.filename == __file__
-    assert told(run) == []
-
-
-def test_nothing_is_told_where_nothing_crosses():
-    import array_api_strict
-
-    data = array_api_strict.asarray(X)
-    assert not is_on_device(data)
-    fitted = []
-    assert told(lambda: fitted.append(made("KMeans").set_params(n_clusters=2).fit(data))) == []
-    assert told(lambda: fitted[0].predict(data)) == []
-    assert told(lambda: made("SVC").fit(X, there(LABELS))) == []  # X is where the fit is
-    with manyfit.config_context(host_fallback="ignore"):
-        assert told(lambda: made("SVC").fit(there(X), there(LABELS))) == []
-
-
-def test_an_error_instead_and_nothing_is_moved():
-    with manyfit.config_context(host_fallback="error"), transfers() as counted:
-        with pytest.raises(
-            HostFallbackError, match=r"SVC works on the host.*config_context\(host_fallback='warn'\)"
-        ):
-            made("SVC").fit(there(X), there(LABELS))
-        made("MinMaxScaler").fit(there(X))
-        made("SVC").fit(X, LABELS)
-    assert counted.bytes_to_host == 0
-
-
-def test_an_unfitted_estimator_says_so_wherever_the_data_lie():
-    for name in ("SVC", "Ridge", "PCA"):
-        with pytest.raises(NotFittedError):
-            (made(name).transform if name == "PCA" else made(name).predict)(there(X))
-    in_xp = made("Normalizer").transform(there(X))  # needs no fit
-    alike(in_xp, made("Normalizer").transform(X))
-    assert in_place(in_xp, compat.array_namespace(there(X)), DEVICE)
 
 
 @quiet
@@ -483,18 +206,6 @@ def test_frames_are_asked_for():
     frame = ours.transform(there(X))
     assert isinstance(frame, pd.DataFrame)
     alike(frame.to_numpy(), made("MinMaxScaler").fit(X).transform(X))
-
-
-def test_wrong_arguments_are_scikit_learns_errors():
-    Xd, yd = there(X), there(NUMBERS)
-    for model, given, options, error, said in (
-        (made("Ridge"), (Xd,), {}, TypeError, r"fit\(\) missing 1 required positional argument: 'y'"),
-        (made("Ridge"), (Xd, yd), {"weights": None}, TypeError, "unexpected keyword argument 'weights'"),
-        (made("Ridge"), (Xd, yd[:5]), {}, ValueError, "inconsistent numbers of samples"),
-        (estimators.Ridge(alpha="much"), (Xd, yd), {}, ValueError, "The 'alpha' parameter of Ridge must be"),
-    ):
-        with pytest.raises(error, match=said):
-            model.fit(*given, **options)
 
 
 @quiet
@@ -529,9 +240,6 @@ def test_tensors_that_require_gradients():
     data = torch.asarray(X).requires_grad_()
     for name in ("MinMaxScaler", "PCA", "RobustScaler"):
         alike(made(name).fit(data).transform(data), made(name).fit(X).transform(X))
-
-
-# Fits of our own
 
 
 @quiet
@@ -578,14 +286,3 @@ def test_a_patch_of_others_around_ours_stays(monkeypatch):
         assert asked == []
     _array_api._check_array_api_dispatch(False)
     assert asked == [False]
-
-
-@quiet
-def test_classes_may_be_told_again():
-    ours, theirs = estimators.GaussianNB(), sklearn.naive_bayes.GaussianNB()
-    for _ in range(2):
-        ours.partial_fit(there(X), there(LABELS), classes=[0, 1, 2])
-        theirs.partial_fit(X, LABELS, classes=[0, 1, 2])
-    alike(ours.predict_proba(there(X)), theirs.predict_proba(X))
-    with pytest.raises(ValueError, match="classes="):
-        ours.partial_fit(there(X), there(LABELS), classes=[0, 1])

@@ -26,9 +26,7 @@ from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from tests.behaviour.metrics._crossings import here, there
 from tests.device.estimators import _fake_cuml as fake
-from tests.units.families._samples import LABELS, NUMBERS, X
-
-WORDS = np.array(["ant", "bee", "cat"])[LABELS]
+from tests.units.families._samples import LABELS, NUMBERS, WORDS, X
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from manyfit.estimators._catalog import ESTIMATORS
 TEXTS = ["a dog runs", "the dog sleeps", "a cat runs fast", "cats sleep", "the cat", "dogs run"]
 X, LABELS = make_classification(60, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
 X = np.abs(X)
+WORDS = np.array(["ant", "bee", "cat"])[LABELS]
 NUMBERS = X @ np.arange(1.0, 6.0) + 0.5 + LABELS
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 PARAMS: dict[str, dict[str, Any]] = {

@@ -193,9 +193,13 @@ class LinearProblem:
     def gradient(self, W: Array, columns: Array) -> Array:
         """Gradients of some columns; one pass over the rows."""
         used_columns = self.columns.subset(columns)
+        rowwise, split = (
+            self.rowwise,
+            used_columns.split,
+        )  # all that workers of a cluster need of this problem
 
         def residual(Z: Any, rows: Any, used: Array) -> Any:
-            return self.rowwise.gradient(Z, rows, used_columns.split[used])
+            return rowwise.gradient(Z, rows, split[used])
 
         with np.errstate(over="ignore", invalid="ignore"):  # the solver steps back from what is not finite
             G = self.passes.gradient(self.to_X(W, used_columns.split), used_columns.counts, residual)

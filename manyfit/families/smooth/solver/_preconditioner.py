@@ -193,10 +193,7 @@ class Hessians:
     def _at(self, w: Array, column: Array) -> tuple[Array, Any]:
         """Coefficients of X at a column, and its curvatures as a callback."""
         split = self.problem.columns.split[column]
-        return self.problem.to_X(w, split), partial(self._curvature, split=split)
-
-    def _curvature(self, Z: Any, rows: Any, split: Array) -> tuple[Any, Any]:
-        return self.problem.rowwise.curvature(Z, rows, split)
+        return self.problem.to_X(w, split), partial(self.problem.rowwise.curvature, splits=split)
 
     def _hessian(self, reference: _ReferenceHessian, split: int, n_outputs: int) -> PartialHessian:
         problem, columns = self.problem, self.problem.columns

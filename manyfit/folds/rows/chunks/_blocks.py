@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
-from manyfit.folds.rows.chunks._frames import FrameRows, join_frames, number_dtype_of
+from manyfit.folds.rows.chunks._cuts import join_frames
+from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 from manyfit.folds.rows.chunks._parts import PartRows
 
 Array = NDArray[Any]

@@ -1,5 +1,6 @@
 """Sets of rows, cut at the borders of the chunks that hold them."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -30,12 +31,17 @@ def regular_borders(n: int, row_bytes: int, chunk_rows: int, memory: int) -> lis
 def joined_borders(sizes: Sequence[int], row_bytes: int, memory: int) -> list[int]:
     """The borders of reads of whole chunks of so many rows; neighbours that are small are read together."""
     require_read(max(sizes, default=0) * row_bytes, memory)
-    most, borders, stop = min(READ_BYTES, memory // MOST_READS), [0], 0
+    most, borders, stop = most_rows(row_bytes, memory), [0], 0
     for size in sizes:
-        if stop > borders[-1] and (stop + size - borders[-1]) * row_bytes > most:
+        if stop > borders[-1] and stop + size - borders[-1] > most:
             borders.append(stop)
         stop += size
     return [*borders, stop] if stop > borders[-1] else borders
+
+
+def most_rows(row_bytes: int, memory: int) -> float:
+    """Rows of a read of several chunks, at most."""
+    return min(READ_BYTES, memory // MOST_READS) / max(row_bytes, 1)
 
 
 def require_read(nbytes: int, memory: int) -> None:
@@ -57,8 +63,9 @@ class RowCuts:
         """The rows of each set from `start` to `stop`, numbered from `start`."""
         return [_cut(rows, start, stop) for rows in self._sets]
 
-    def reads(self, borders: Sequence[int]) -> Iterator[tuple[slice, list[Rows]]]:
-        """The reads that hold rows of any set, each with those rows."""
+    def reads(self, borders: Sequence[int], some: range | None = None) -> Iterator[tuple[slice, list[Rows]]]:
+        """The reads that hold rows of any set, each with those rows; `some` are those to look at."""
+        borders = borders if some is None else borders[some.start : some.stop + 1]
         for start, stop in pairwise(borders):
             local = self.within(start, stop)
             if any(n_rows(rows) for rows in local):
@@ -68,6 +75,16 @@ class RowCuts:
 def shifted(rows: Rows, start: int) -> Rows:
     """Rows that were numbered from `start`, numbered from 0."""
     return slice(rows.start + start, rows.stop + start) if isinstance(rows, slice) else rows + start
+
+
+def first_row(rows: Rows) -> int:
+    """The first of some sorted rows."""
+    return rows.start if isinstance(rows, slice) else int(rows[0])
+
+
+def rows_before(rows: Rows, row: int) -> int:
+    """How many of some sorted rows come before a row."""
+    return row - rows.start if isinstance(rows, slice) else int(np.searchsorted(rows, row))
 
 
 def ordered(rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
@@ -88,3 +105,20 @@ def _cut(rows: Rows, start: int, stop: int) -> Rows:
         return slice(low - start, max(high, low) - start) if high > low else slice(0, 0)
     low, high = np.searchsorted(rows, (start, stop))
     return rows[low:high] - start
+
+
+def rows_of(part: Any, rows: Rows) -> Any:
+    """Some rows of an array, or of a frame of pandas or polars."""
+    return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
+
+
+def join_frames(parts: Sequence[Any]) -> Any:
+    """Frames of pandas or polars, or arrays, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    library = sys.modules[type(parts[0]).__module__.partition(".")[0]]
+    if hasattr(parts[0], "iloc"):
+        return library.concat(list(parts), ignore_index=True)
+    return library.concat(list(parts))

@@ -1,6 +1,7 @@
 """Rows of Dask's arrays and frames, computed block by block."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,63 +22,128 @@ _RECOMPUTED = (
 )
 
 
-class DaskRows(ChunkRows):
+class _DaskSource(ChunkRows):
+    """A collection of Dask: its chunks are computed where they are read, or lie on workers that keep them.
+
+    Attributes
+    ----------
+    X : dask collection
+        The collection.
+    starts : ndarray of int
+        The first row of each block of rows, and the number of rows, once they are known.
+    """
+
+    X: Any
+    starts: Array
+    _scheduler: str | None = None  # Dask's current one; within a task of a worker, none of its own
+    _futures: Sequence[Sequence[Any]] = ()  # of the blocks of rows, if workers keep them
+    _taken: Mapping[int, Sequence[Any]] = MappingProxyType({})  # on a worker: some blocks of rows
+
+    def _open(self, X: Any, files: str) -> None:
+        self.X = X
+        if not _is_persisted(X):
+            parts = "chunks" if hasattr(X, "numblocks") else "partitions"
+            self.recomputed = _RECOMPUTED.format(parts=parts, files=files)
+        self._futures = _futures_of(X)
+
+    def compute(self, part: Any) -> Any:
+        """Compute a part of the collection."""
+        return part.compute(scheduler=self._scheduler)
+
+    def why_not_on_workers(self) -> str:
+        return "" if self.recomputed or self._futures else "its chunks are in the memory of this process"
+
+    @property
+    def kept_by_workers(self) -> bool:
+        return bool(self._futures)
+
+    def lets_workers_read(self) -> bool:
+        if isinstance(self, PartRows) and not self.is_counted:
+            from dask.base import compute
+            from dask.delayed import delayed
+
+            parts = np.reshape(self.X.to_delayed(), (len(_keys(self.X)), -1))[:, 0]
+            self.take_lengths(compute(*map(delayed(len), parts)))
+        return True
+
+    def blocks_of(self, start: int, stop: int) -> range:
+        """The blocks that hold some rows."""
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        return range(first, int(np.searchsorted(self.starts, stop, side="left")))
+
+    def _blocks_read(self, reads: range) -> range:
+        return self.blocks_of(self.borders[reads.start], self.borders[min(reads.stop, self.n_reads)])
+
+    def inputs(self, reads: range) -> list[Any]:
+        return [one for k in self._blocks_read(reads) for one in self._futures[k]] if self._futures else []
+
+    def take_inputs(self, inputs: Sequence[Any], reads: range) -> None:
+        if inputs:
+            blocks = self._blocks_read(reads)
+            each = len(inputs) // len(blocks)
+            self._taken = {k: inputs[i * each : (i + 1) * each] for i, k in enumerate(blocks)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__(), "_futures": (), "_scheduler": "synchronous"}
+        return {**state, "X": None} if self._futures else state
+
+
+class DaskRows(_DaskSource):
     """Rows of a `dask.array.Array` with known chunks of NumPy arrays.
 
-    Dask's current scheduler computes some row chunks at a time, with all their column chunks. They are summed
-    in this process, in the order of the rows.
+    Dask's current scheduler computes some row chunks at a time, with all their column chunks.
     """
 
     def __init__(self, X: Any, memory: int) -> None:
         shape, dtype = matrix_shape(X, ARRAY), number_dtype(X, ARRAY)
         borders = joined_borders(X.chunks[0], shape[1] * dtype.itemsize, memory)
         super().__init__(ARRAY, shape, dtype, borders, memory)
-        self._X = X
-        self.identity = (ARRAY, X.name)
-        self.recomputed = recomputed_array(X)
+        self.identity, self.starts = (ARRAY, X.name), np.cumsum([0, *X.chunks[0]])
+        self._open(X, "Zarr or HDF5")
 
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self._X[start:stop].compute())
+        if not self._taken:
+            return np.asarray(self.compute(self.X[start:stop]))
+        blocks = self.blocks_of(start, stop)
+        first = self.starts[blocks.start]
+        return np.block([list(self._taken[k]) for k in blocks])[start - first : stop - first]
 
 
-class DaskParts(PartRows):
+class DaskParts(_DaskSource, PartRows):
     """Rows of a `dask.array.Array` whose row chunks are of unknown sizes; the first pass counts them."""
 
     def __init__(self, X: Any, memory: int) -> None:
         dtype = number_dtype(X, ARRAY)
-        super().__init__(ARRAY, int(X.shape[1]), dtype, X.numblocks[0], None, memory)
-        self._X = X
+        PartRows.__init__(self, ARRAY, int(X.shape[1]), dtype, X.numblocks[0], None, memory)
         self.identity = (ARRAY, X.name)
-        self.recomputed = recomputed_array(X)
+        self._open(X, "Zarr or HDF5")
 
     def read_part(self, k: int, columns: Sequence[int] | None = None) -> Array:
-        part = np.asarray(self._X.blocks[k].compute())
-        return part if columns is None else part[:, columns]
+        part = np.block([list(self._taken[k])]) if self._taken else self.compute(self.X.blocks[k])
+        return np.asarray(part) if columns is None else np.asarray(part)[:, columns]
 
 
-class DaskFrameRows(FrameRows):
+class DaskFrameRows(_DaskSource, FrameRows):
     """Rows of a `dask.dataframe.DataFrame` of pandas' frames, whose lengths the first pass counts."""
 
     def __init__(self, X: Any, memory: int) -> None:
         dtypes = [number_dtype_of(dtype) for dtype in X.dtypes]
-        super().__init__(FRAME, list(X.columns), dtypes, X.npartitions, None, memory)
-        self._X = X
+        FrameRows.__init__(self, FRAME, list(X.columns), dtypes, X.npartitions, None, memory)
         self._parts: dict[tuple[str, ...], list[Any]] = {}
         self.identity = (FRAME, X.__dask_keys__()[0][0])
-        if not _is_persisted(X):
-            self.recomputed = _RECOMPUTED.format(parts="partitions", files="Parquet")
+        self._open(X, "Parquet")
 
     def read_columns(self, k: int, columns: Sequence[str]) -> Any:
+        if self._taken:
+            return self._taken[k][0][list(columns)]
         chosen = tuple(columns)
         if chosen not in self._parts:
             # Dask reads no other columns of a file.
-            self._parts[chosen] = (self._X if chosen == self.names else self._X[list(chosen)]).to_delayed()
-        return self._parts[chosen][k].compute()
+            self._parts[chosen] = (self.X if chosen == self.names else self.X[list(chosen)]).to_delayed()
+        return self.compute(self._parts[chosen][k])
 
-
-def recomputed_array(X: Any) -> str:
-    """See `ChunkRows.recomputed`, of a Dask array."""
-    return "" if _is_persisted(X) else _RECOMPUTED.format(parts="chunks", files="Zarr or HDF5")
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_parts": {}}
 
 
 def size_of_parts(X: Any) -> int:
@@ -94,8 +160,17 @@ def _nbytes(part: Any) -> int:
 
 def _is_persisted(X: Any) -> bool:
     """Whether the chunks of a Dask collection are data or futures, not tasks."""
-    key = X.__dask_keys__()
-    while isinstance(key, list):
-        key = key[0]
-    chunk = X.__dask_graph__()[key]
+    chunk = X.__dask_graph__()[_keys(X)[0][0]]
     return hasattr(chunk, "dtypes") or type(chunk).__name__ in ("ndarray", "Future", "DataNode", "Alias")
+
+
+def _futures_of(X: Any) -> list[list[Any]]:
+    """The futures of each block of rows, if the chunks of a collection are futures; else empty."""
+    graph = X.__dask_graph__()
+    found = [[graph[key] for key in row] for row in _keys(X)] if _is_persisted(X) else [[None]]
+    return found if all(type(one).__name__ == "Future" for row in found for one in row) else []
+
+
+def _keys(X: Any) -> list[list[Any]]:
+    """The keys of the chunks in each block of rows."""
+    return [row if isinstance(row, list) else [row] for row in X.__dask_keys__()]

@@ -1,6 +1,5 @@
 """Rows of frames in parts: partitions of Dask, row groups of Parquet, blocks of a user."""
 
-import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
+from manyfit.folds.rows.chunks._cuts import join_frames, rows_of
 from manyfit.folds.rows.chunks._parts import PartRows
 
 Array = NDArray[Any]
@@ -124,7 +124,7 @@ class FrameRows(PartRows):
         return join_frames(parts)
 
     def cut(self, part: Any, start: int, stop: int) -> Any:
-        return part.iloc[start:stop] if hasattr(part, "iloc") else part[start:stop]
+        return rows_of(part, slice(start, stop))
 
 
 def number_dtype_of(dtype: Any) -> np.dtype[Any] | None:
@@ -151,15 +151,3 @@ def _is_empty(column: Any) -> bool:
     """Whether a column holds gaps only, so that its dtype says nothing."""
     is_gap = column.isna() if hasattr(column, "isna") else column.is_null()
     return bool(is_gap.all())
-
-
-def join_frames(parts: Sequence[Any]) -> Any:
-    """Frames of pandas or polars, or arrays, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    library = sys.modules[type(parts[0]).__module__.partition(".")[0]]
-    if hasattr(parts[0], "iloc"):
-        return library.concat(list(parts), ignore_index=True)
-    return library.concat(list(parts))

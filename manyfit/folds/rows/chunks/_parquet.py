@@ -36,12 +36,15 @@ class ParquetRows(FrameRows):
             _with_gaps(dtype) if gaps is None or name in gaps else dtype
             for name, dtype in zip(names, dtypes, strict=True)
         ]
-        self._X = X
+        self._schema, self.in_files = schema, hasattr(X, "files")
         super().__init__(KIND, names, dtypes, len(self._parts), lengths, memory)
         self.identity = (KIND, tuple(X.files) if hasattr(X, "files") else id(X), self.names, *lengths)
 
     def read_columns(self, k: int, columns: Sequence[str]) -> Any:
-        return self._parts[k].to_table(schema=self._X.schema, columns=list(columns)).to_pandas()
+        return self._parts[k].to_table(schema=self._schema, columns=list(columns)).to_pandas()
+
+    def why_not_on_workers(self) -> str:
+        return "" if self.in_files else "it is no data set of files"
 
 
 def open_parquet(X: Any) -> Any:

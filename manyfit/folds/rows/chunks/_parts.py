@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, require_read
-from manyfit.folds.rows.chunks._rows import ChunkRows, Load
+from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, most_rows, require_read
+from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
@@ -106,7 +106,7 @@ class PartRows(ChunkRows):
     def _first_part(self) -> Any:
         """The first part, kept until the rows are counted."""
         if self._first is None:
-            self._first = self.read_part(0)
+            self._first = with_retries(lambda: self.read_part(0))
         return self._first
 
     def _finish_count(self) -> None:
@@ -124,7 +124,7 @@ class PartRows(ChunkRows):
             )
         self._n, self._first = total, None
         self.borders = joined_borders(self._lengths, self.row_bytes, self.memory)
-        self._ends = np.cumsum([0, *self._lengths])
+        self.starts = np.cumsum([0, *self._lengths])
 
     # Reads
 
@@ -147,8 +147,8 @@ class PartRows(ChunkRows):
             before, part = self._counting or (0, self._first_part())
             part = part if columns is None else self.select(part, columns)
             return self.cut(part, start - before, stop - before)
-        first = int(np.searchsorted(self._ends, start, side="right")) - 1
-        last = int(np.searchsorted(self._ends, stop, side="left"))
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        last = int(np.searchsorted(self.starts, stop, side="left"))
         parts = []
         for k in range(first, last):
             part = self.read_part(k, columns)
@@ -156,7 +156,7 @@ class PartRows(ChunkRows):
                 raise ValueError(
                     f"Chunk {k} of X has {len(part)} rows, and had {self._lengths[k]} when they were counted."
                 )
-            low, high = max(start - self._ends[k], 0), min(stop - self._ends[k], len(part))
+            low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], len(part))
             if high > low:
                 parts.append(part if high - low == len(part) else self.cut(part, int(low), int(high)))
         return self.join(parts)
@@ -165,36 +165,53 @@ class PartRows(ChunkRows):
         rows = super().where(start, stop)
         if self._lengths is None or stop is None:
             return rows
-        first, last = np.searchsorted(self._ends, (start, stop - 1), side="right") - 1
+        first, last = np.searchsorted(self.starts, (start, stop - 1), side="right") - 1
         chunks = f"Chunk {first}" if first == last else f"Chunks {first} to {last}"
         return f"{chunks} ({rows[0].lower()}{rows[1:]})"
 
-    def in_turn(self, sets: Sequence[Rows] | None, load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
+    def lets_workers_read(self) -> bool:
+        return self.is_counted
+
+    def number_of(self, rows: slice) -> int:
+        return super().number_of(rows) if self.is_counted else self._n_yielded
+
+    def in_turn(
+        self, sets: Sequence[Rows] | None, load: Load, reads: range | None = None
+    ) -> Iterator[tuple[slice, Any, list[Rows]]]:
         if self.is_counted:
-            yield from super().in_turn(sets, load)
+            yield from super().in_turn(sets, load, reads)
         else:
             yield from self._count([slice(0, sys.maxsize)] if sets is None else sets, load)
 
     def _count(self, sets: Sequence[Rows], load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
-        """`in_turn` over all parts, whose rows are counted."""
-        cuts, lengths, start = RowCuts(sets), list[int](), 0
+        """`in_turn` over all parts, whose rows are counted; the reads are those of later passes."""
+        cuts, lengths, held, start, stop = RowCuts(sets), list[int](), list[Any](), 0, 0
+        most, self._n_yielded = most_rows(self.row_bytes, self.memory), 0
         try:
             with ThreadPoolExecutor(1) as reader:
                 ahead = reader.submit(self._counted_part, 0, 0)
-                for k in range(self._n_parts):
-                    part = ahead.result()
-                    stop = start + len(part)
-                    self._require_expected(stop)
-                    if k + 1 < self._n_parts:
-                        ahead = reader.submit(self._counted_part, k + 1, stop)
-                    lengths.append(len(part))
-                    self._counting = start, part
-                    if len(part):
+                for k in range(self._n_parts + 1):
+                    part = ahead.result() if k < self._n_parts else None
+                    if held and (part is None or stop + len(part) - start > most):
+                        self._counting = start, self.join(held)
                         yield slice(start, stop), load(start, stop), cuts.within(start, stop)
-                    start = stop
+                        self._n_yielded += 1
+                        start, held = stop, []
+                    if part is None:
+                        break
+                    self._require_expected(stop + len(part))
+                    if k + 1 < self._n_parts:
+                        ahead = reader.submit(self._counted_part, k + 1, stop + len(part))
+                    lengths.append(len(part))
+                    held += [part] if len(part) else []
+                    stop += len(part)
         finally:
             self._counting = None
-        self._lengths = lengths
+        self.take_lengths(lengths)
+
+    def take_lengths(self, lengths: Sequence[int]) -> None:
+        """Note the rows of all parts, which were counted."""
+        self._lengths = list(lengths)
         try:
             self._finish_count()
         except Exception as error:
@@ -214,7 +231,7 @@ class PartRows(ChunkRows):
         if self.failure is not None:
             raise self.failure
         try:
-            part = self._first_part() if k == 0 else self.read_part(k)
+            part = self._first_part() if k == 0 else with_retries(lambda: self.read_part(k))
             require_read(len(part) * self.row_bytes, self.memory)
         except Exception as error:
             error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")

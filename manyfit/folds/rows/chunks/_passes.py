@@ -1,13 +1,12 @@
 """Passes over rows that are read in chunks: those over each chunk in memory, added up in order."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds._blas_threads import single_blas_thread
 from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.rows._host import NumPyRows
@@ -17,6 +16,9 @@ from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
 
+# Pieces of an atom's rows in a read, which threads share.
+PARTS = 4
+
 
 class ChunkReader(Protocol):
     """The part of `ChunkSums` that passes read."""
@@ -24,8 +26,8 @@ class ChunkReader(Protocol):
     def rows_in_memory(self, rows: Rows) -> NumPyRows | MixedRows:
         """Some rows, in memory."""
 
-    def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Any, list[Rows]]]:
-        """The reads that hold rows of some sets."""
+    def reduced(self, work: Any, merge: Any, sets: Sequence[Rows] | None = None) -> Any:
+        """What `work` makes of the reads that hold rows of some sets, merged in order."""
 
 
 class ChunkPasses(Passes):
@@ -42,38 +44,72 @@ class ChunkPasses(Passes):
         return replace(held.passes([every], self.origin).sample(every), rows=rows)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
-        out = np.zeros(theta.shape)
-        for start, passes in self._chunks(np.asarray(counts.any(axis=0))):
-            out += passes.gradient(theta, counts, _shift_residual(residual, start))
-        return out
+        used, none = np.asarray(counts.any(axis=0)), slice(0, 0)
+        sets = [rows if used[a] else none for a, rows in enumerate(self.rows)]
+        return self._summed(_Gradient(self.origin, theta, counts, residual), theta.shape, sets)
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
         K, d = theta.shape[1], (theta.shape[2] if features is None else len(features) + 1)
-        out = np.zeros((len(self.rows), K * d, K * d))
-        for start, passes in self._chunks():
-            out += passes.gram(theta, _shift(curvature, start), dtype, features)
-        return out
+        work = _Curvatures(self.origin, theta, curvature, "gram", (dtype, features))
+        return self._summed(work, (len(self.rows), K * d, K * d), self.rows)
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
-        out = np.zeros((len(self.rows), theta.shape[1] * theta.shape[2]))
-        for start, passes in self._chunks():
-            out += passes.squares(theta, _shift(curvature, start))
-        return out
+        work = _Curvatures(self.origin, theta, curvature, "squares")
+        return self._summed(work, (len(self.rows), theta.shape[1] * theta.shape[2]), self.rows)
 
-    def _chunks(self, used: Array | None = None) -> Iterator[tuple[int, Passes]]:
-        """Passes over the rows of each chunk, with the number of its first row."""
-        none = slice(0, 0)
-        sets = [rows if used is None or used[a] else none for a, rows in enumerate(self.rows)]
-        with single_blas_thread():  # the threads of all chunks are the same
-            for read, block, local in self.X.held(sets):
-                passes = block.passes(local, self.origin)
-                yield read.start, passes
-                self.rows_read += passes.rows_read
+    def _summed(self, work: Any, shape: tuple[int, ...], sets: Sequence[Rows]) -> Array:
+        found = self.X.reduced(work, _add, sets)
+        if found is None:
+            return np.zeros(shape)
+        total, rows_read = found
+        self.rows_read += rows_read
+        return np.asarray(total)
 
 
-def _shift(curvature: Curvature, start: int) -> Curvature:
-    return lambda Z, rows: curvature(Z, shifted(rows, start))
+@dataclass(frozen=True)
+class _Gradient:
+    """The gradients over the rows of a read, and how many were read."""
+
+    origin: Array
+    theta: Array
+    counts: Array
+    residual: Residual
+
+    def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> tuple[Array, int]:
+        passes = _passes_of(block, local, self.origin)
+
+        def residual(Z: Any, index: Any, columns: Array) -> Any:
+            return self.residual(Z, shifted(index, rows.start), columns)
+
+        return passes.gradient(self.theta, self.counts, residual), passes.rows_read
 
 
-def _shift_residual(residual: Residual, start: int) -> Residual:
-    return lambda Z, rows, columns: residual(Z, shifted(rows, start), columns)
+@dataclass(frozen=True)
+class _Curvatures:
+    """The second derivatives over the rows of a read, by a method of `Passes`, and how many were read."""
+
+    origin: Array
+    theta: Array
+    curvature: Curvature
+    method: str
+    more: tuple[Any, ...] = ()
+
+    def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> tuple[Array, int]:
+        passes = _passes_of(block, local, self.origin)
+
+        def curvature(Z: Any, index: Any) -> tuple[Any, Any]:
+            return self.curvature(Z, shifted(index, rows.start))
+
+        return getattr(passes, self.method)(self.theta, curvature, *self.more), passes.rows_read
+
+
+def _passes_of(block: Any, local: list[Rows], origin: Array) -> Passes:
+    """Passes over rows in memory, cut in the same way whatever the number of threads."""
+    passes = block.passes(local, origin)
+    passes.n_parts = PARTS
+    return passes  # type: ignore[no-any-return]
+
+
+def _add(before: tuple[Array, int], after: tuple[Array, int]) -> tuple[Array, int]:
+    before[0].__iadd__(after[0])
+    return before[0], before[1] + after[1]

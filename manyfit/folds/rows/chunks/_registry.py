@@ -36,6 +36,12 @@ def is_dataset(X: Any) -> bool:
     return _kind_of(X) == "parquet"
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection of two dimensions whose chunks are NumPy arrays or pandas frames."""
+    kind = _kind_of(X)
+    return kind.startswith("dask") and X.ndim == 2 and _is_on_host(X, kind)
+
+
 def may_be_in_chunks(X: Any) -> bool:
     """Whether X is of a class whose rows can be read in chunks; takes no longer than a look at its class."""
     return bool(_kind_of(X))
@@ -49,6 +55,7 @@ def is_larger(X: Any, memory: int) -> bool:
     kind = _kind_of(X)
     if kind == "rows":
         return True
+    require_open(X)
     if not kind or kind == "blocks" or (kind.startswith("dask") and not _is_on_host(X, kind)):
         return False
     if kind == "parquet":
@@ -56,6 +63,12 @@ def is_larger(X: Any, memory: int) -> bool:
     if kind == "dask frame" or (kind == "dask array" and not _has_known_chunks(X)):
         return size_of_parts(X) > memory
     return int(np.prod(X.shape, dtype=np.int64)) * getattr(X.dtype, "itemsize", 8) > memory
+
+
+def require_open(X: Any) -> None:
+    """Raise ValueError for an `h5py.Dataset` of a file that was closed."""
+    if _kind_of(X) == "h5py.Dataset" and not getattr(X, "id", True):
+        raise ValueError("X, an h5py.Dataset, belongs to a file that is closed. Keep the file open.")
 
 
 def as_chunk_rows(X: Any, memory: int, columns: Sequence[str] | None = None) -> ChunkRows | None:

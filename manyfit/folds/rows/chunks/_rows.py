@@ -1,9 +1,13 @@
 """The base of rows that lie outside memory: every pass reads whole chunks, in order, one ahead."""
 
 import math
+import operator
+import time
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +18,15 @@ from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
+from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
+from manyfit.folds.rows.chunks._sums import GROUP_READS, SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows, as_rows
 
 Array = NDArray[Any]
 Load = Callable[[int, int], Any]
+
+# Seconds after which rows are read again that could not be read.
+RETRY_AFTER_S = (0.1, 1.0)
 
 
 class ChunkRows(ChunkSums, HostRows):
@@ -50,6 +57,12 @@ class ChunkRows(ChunkSums, HostRows):
         Why each pass computes the rows anew, and how to avoid that; empty if it does not.
     read_by_sklearn : bool
         Whether scikit-learn can read X, too.
+    in_files : bool
+        Whether the rows lie in files, which any process may open.
+    read_here : str
+        The reason why the workers of a client do not read X; empty if they do, or there is no client.
+    passes_predicted : float
+        Passes that predictions took, as far as rows were read for them.
     bytes_read : int
         Bytes of the rows that were read so far, each as often as it was read.
     failure : Exception or None
@@ -57,7 +70,8 @@ class ChunkRows(ChunkSums, HostRows):
     """
 
     recomputed = ""
-    read_by_sklearn = False
+    read_by_sklearn = in_files = False
+    read_here = ""
     names: tuple[str, ...] = ()
 
     def __init__(
@@ -66,7 +80,7 @@ class ChunkRows(ChunkSums, HostRows):
         self.kind, self.shape, self.dtype, self.n_columns = kind, shape, dtype, shape[1]
         self.borders, self.memory = borders, memory
         self.identity: tuple[Any, ...] = (kind, shape)
-        self.bytes_read = 0
+        self.bytes_read, self.passes_predicted = 0, 0.0
         self.failure: Exception | None = None
         self._sample: tuple[Array, Array] | None = None
 
@@ -127,7 +141,7 @@ class ChunkRows(ChunkSums, HostRows):
         if self.failure is not None:
             raise self.failure
         try:
-            return load()
+            return with_retries(load)
         except Exception as error:
             error.add_note(f"{self.where(start, stop)} of X, a {self.kind}, could not be read.")
             self.failure = error
@@ -137,33 +151,88 @@ class ChunkRows(ChunkSums, HostRows):
         """Some rows, for messages; None stands for an end that is not known."""
         return f"Rows {start} to {stop - 1}" if stop is not None else f"Rows from {start} on"
 
-    def in_turn(self, sets: Sequence[Rows] | None, load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
+    def in_turn(
+        self, sets: Sequence[Rows] | None, load: Load, reads: range | None = None
+    ) -> Iterator[tuple[slice, Any, list[Rows]]]:
         """The reads that hold rows of some sets, with what `load` makes of them, and the rows of each set.
 
-        The rows are numbered from the first of the read. The next read is made meanwhile.
+        The rows are numbered from the first of the read. The next read is made meanwhile. `reads` are the
+        numbers of those that are looked at.
         """
         sets = [slice(0, self.borders[-1])] if sets is None else sets
         waiting: list[tuple[slice, Any, list[Rows]]] = []
         with ThreadPoolExecutor(1) as reader:
-            for rows, local in RowCuts(sets).reads(self.borders):
+            for rows, local in RowCuts(sets).reads(self.borders, reads):
                 waiting.append((rows, reader.submit(load, rows.start, rows.stop), local))
                 if len(waiting) > 1:
                     yield _loaded(*waiting.pop(0))
             while waiting:
                 yield _loaded(*waiting.pop())
 
-    def chunks(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Array, list[Rows]]]:
+    def chunks(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, Array, list[Rows]]]:
         """The reads that hold rows of some sets, of one set of all rows by default, in memory."""
-        return self.in_turn(sets, self.load)
+        return self.in_turn(sets, self.load, reads)
 
     def frames(self) -> Iterator[tuple[slice, Any]]:
         """All reads, as `load_frame` loads them."""
         for rows, frame, _ in self.in_turn(None, self.load_frame):
             yield rows, frame
 
-    def held(self, sets: Sequence[Rows] | None = None) -> Iterator[tuple[slice, Held, list[Rows]]]:
-        for rows, block, local in self.chunks(sets):
+    def held(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, Held, list[Rows]]]:
+        for rows, block, local in self.chunks(sets, reads):
             yield rows, NumPyRows(block), local
+
+    def number_of(self, rows: slice) -> int:
+        """The number of a read."""
+        return bisect_right(self.borders, rows.start) - 1
+
+    @property
+    def source(self) -> "ChunkRows":
+        return self
+
+    def count_predicted(self, sets: Sequence[Rows]) -> None:
+        """Count the reads that hold rows of some sets, which are predicted."""
+        n_read = sum(rows.stop - rows.start for rows, _ in RowCuts(sets).reads(self.borders))
+        self.passes_predicted += n_read / max(self.shape[0], 1)
+
+    # The workers of a cluster
+
+    def why_not_on_workers(self) -> str:
+        """The reason why the workers of a cluster cannot read the chunks; empty if they may."""
+        return f"the process of the search reads a {self.kind}"
+
+    def lets_workers_read(self) -> bool:
+        """Whether workers can read the chunks by the numbers of the reads."""
+        return True
+
+    @property
+    def n_groups(self) -> int:
+        """The groups of reads of one pass."""
+        return -(-self.n_reads // GROUP_READS)
+
+    def task_bytes(self, groups: range) -> int:
+        """Bytes of rows that a task of a worker holds: two reads, or all if workers keep them."""
+        largest = max((stop - start for start, stop in pairwise(self.borders)), default=0)
+        return (len(groups) * GROUP_READS if self.kept_by_workers else 2) * largest * self.row_bytes
+
+    @property
+    def kept_by_workers(self) -> bool:
+        """Whether workers keep the chunks, as data of Dask."""
+        return False
+
+    def inputs(self, reads: range) -> list[Any]:
+        """Futures of the chunks of some reads, if workers hold them."""
+        return []
+
+    def take_inputs(self, inputs: Sequence[Any], reads: range) -> None:
+        """On a worker: take the results of `inputs`."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "failure": None}
 
     def take(self, rows: Any) -> Array:
         """Some rows as an ndarray of shape (n_rows, p); see `RowSource`."""
@@ -174,6 +243,14 @@ class ChunkRows(ChunkSums, HostRows):
         else:
             rows = as_rows(rows, n)
         rows, order = ordered(rows)
+        if self.workers is not None and n_rows(rows) > SAMPLED_ROWS:
+            out = np.empty((n_rows(rows), p), dtype=self.dtype)
+            for _, _, parts in self.nodes(_taken, operator.add, [rows]):
+                for start, part in parts:
+                    done = rows_before(rows, start)
+                    where = slice(done, done + len(part))
+                    out[where if order is None else order[where]] = part
+            return out
         out, done = np.empty((n_rows(rows), p), dtype=self.dtype), 0
         for read, (local,) in RowCuts([rows]).reads(self.borders):
             stop = done + n_rows(local)
@@ -189,6 +266,11 @@ class ChunkRows(ChunkSums, HostRows):
         taken = np.empty_like(out)
         taken[order] = out
         return taken
+
+    def load_rows(self, rows: Array) -> Any:
+        """Some rows, in order, as `load_frame` has them."""
+        parts = self.in_turn([rows], self.load_frame)
+        return join_frames([rows_of(frame, local) for _, frame, (local,) in parts])
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
         """Some rows as arrays of at most `size` rows; see `RowSource`. The borders of chunks do not show."""
@@ -215,14 +297,8 @@ class ChunkRows(ChunkSums, HostRows):
     # A first look
 
     def scan(self) -> Scan:
-        total = 0.0
-        if self.dtype.kind == "f":  # integers and bools are finite
-            with np.errstate(over="ignore", invalid="ignore"):
-                for rows, block, _ in self.chunks():
-                    own = float(block.sum(dtype=np.float64))
-                    if not math.isfinite(own):
-                        self.require_finite(rows, NumPyRows(block))
-                    total += own
+        # Integers and bools are finite.
+        total = self.reduced(_sum_finite, operator.add) if self.dtype.kind == "f" else 0.0
         return Scan(self.origin(), math.isfinite(total))
 
     def origin(self, Y: Array | None = None) -> Array:
@@ -257,11 +333,38 @@ class ChunkRows(ChunkSums, HostRows):
         raise self.failure
 
 
+def _taken(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> list[tuple[int, Array]]:
+    """The first of some rows in a read, and these rows."""
+    (own,) = local
+    return [(rows.start + first_row(own), np.array(block.take(own)))]
+
+
+def with_retries(load: Callable[[], Any]) -> Any:
+    """What `load` returns; files and networks that fail are asked again."""
+    for pause in RETRY_AFTER_S:
+        try:
+            return load()
+        except FileNotFoundError:
+            raise
+        except OSError:
+            time.sleep(pause)
+    return load()
+
+
 def evenly_spread(n: int) -> Array:
     """An odd number of rows among `n`, in order."""
     some = min(n, SAMPLED_ROWS)
     some -= (some + 1) % 2
     return np.arange(some) * (n - 1) // max(some - 1, 1)
+
+
+def _sum_finite(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> float:
+    """The sum of all numbers of a read."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(block.take(slice(None)).sum(dtype=np.float64))
+    if not math.isfinite(total):
+        X.require_finite(rows, block)
+    return total
 
 
 def _loaded(rows: slice, future: Any, local: list[Rows]) -> tuple[slice, Any, list[Rows]]:

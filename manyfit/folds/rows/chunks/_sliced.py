@@ -1,6 +1,7 @@
 """Arrays in files, whose rows are read by slicing: those of h5py and Zarr, and NumPy's memory maps."""
 
 import mmap
+import os
 from typing import Any
 
 import numpy as np
@@ -26,18 +27,41 @@ class SlicedRows(ChunkRows):
         chunk_rows = int(chunks[0]) if chunks else 1
         borders = regular_borders(shape[0], shape[1] * dtype.itemsize, chunk_rows, memory)
         super().__init__(kind, shape, dtype, borders, memory)
-        self._X = X
+        self._X, self.in_files = X, kind in ("h5py.Dataset", "zarr.Array")
         store = getattr(X, "store", None) or getattr(getattr(X, "file", None), "filename", None) or id(X)
         self.identity = (kind, str(store), getattr(X, "name", None), shape, str(dtype))
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._X[start:stop])
 
+    def why_not_on_workers(self) -> str:
+        if self.kind == "zarr.Array":
+            memory = type(self._X.store).__name__ == "MemoryStore"
+            return "its store is the memory of this process" if memory else ""
+        if self.kind != "h5py.Dataset":
+            return super().why_not_on_workers()
+        memory = getattr(self._X.file, "driver", "") == "core"
+        return "its file is in the memory of this process" if memory else ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if self.kind == "h5py.Dataset":  # cannot be pickled
+            state["_X"] = os.path.abspath(self._X.file.filename), self._X.name
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.kind == "h5py.Dataset":
+            import h5py
+
+            path, name = self._X
+            self._X = h5py.File(path, "r")[name]
+
 
 class MemmapRows(ChunkRows):
     """Rows of a NumPy memory map, copied block by block; the pages of earlier blocks leave this process."""
 
-    read_by_sklearn = True
+    read_by_sklearn = in_files = True
 
     def __init__(self, X: Any, memory: int) -> None:
         borders = regular_borders(X.shape[0], X.shape[1] * X.dtype.itemsize, 1, memory)
@@ -51,6 +75,23 @@ class MemmapRows(ChunkRows):
         if self._pages is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._pages.madvise(mmap.MADV_DONTNEED)
         return block
+
+    def why_not_on_workers(self) -> str:
+        if self._pages is None or self._X.filename is None:
+            return "its changes are in the memory of this process"
+        return "" if self._X.flags.c_contiguous else "its rows are not stored one after the other"
+
+    def __getstate__(self) -> dict[str, Any]:
+        X, state = self._X, super().__getstate__()
+        # A view of a map has the offset of the whole.
+        first = X.ctypes.data - np.frombuffer(_pages(X), np.uint8).ctypes.data  # type: ignore[arg-type]
+        offset = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + first
+        return {**state, "_pages": None, "_X": (os.path.abspath(X.filename), X.dtype, "r", offset, X.shape)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._X = np.memmap(*self._X)
+        self._pages = _pages(self._X)
 
 
 def _pages(X: Any) -> mmap.mmap | None:

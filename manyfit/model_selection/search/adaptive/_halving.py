@@ -1,6 +1,7 @@
 """HalvingGridSearchCV and HalvingRandomSearchCV: scikit-learn's successive halving on manyfit's engine."""
 
 import os
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +12,14 @@ from manyfit._compat import (
     num_samples,
     parameter_constraints,
 )
+from manyfit.families import ContinuedFits, continuing
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
-from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
+from manyfit.model_selection.search._setup import make_setup
 from manyfit.model_selection.search.adaptive._rounds import list_rounds, plan_rounds
 
 
@@ -25,6 +28,7 @@ class HalvingSearch(SharedSearch):
 
     checks_input = True
     continues_rounds = True
+    resource: str
     _n_samples_orig: int
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
@@ -47,7 +51,7 @@ class HalvingSearch(SharedSearch):
         self._validate_params()  # type: ignore[attr-defined]
         with attributes_restored(self):
             self._n_samples_orig = num_samples(X)
-            setup = self._setup(X, y, params)
+            setup = make_setup(self, X, y, params)
             return plan_rounds(self, setup, list_rounds(self, setup.n_splits))
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -64,7 +68,11 @@ class HalvingSearch(SharedSearch):
             The fitted search, with scikit-learn's attributes and `report_`.
         """
         self._n_samples_orig = num_samples(X)
-        super().fit(X, y, **params)
+        fits = ContinuedFits(memory_limit_in_bytes(self.memory_limit))
+        # Rounds of more rows have no fits in common.
+        with nullcontext() if self.resource == "n_samples" else continuing(fits):
+            super().fit(X, y, **params)
+        self.report_.members_kept = fits.n_members_kept
         # The choice is a method of the class, after which scikit-learn's base sets no score.
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
         return self
@@ -132,11 +140,15 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
         As in `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None
         As in `GridSearchCV`.
+    return_predictions : bool or str, default=False
+        As in `GridSearchCV`, of the best setting. Rows that its round has not tested have none.
 
     Attributes
     ----------
     report_ : Report
         What all rounds have done: fits, passes over the data, transfers and seconds.
+    cv_predictions_ : ndarray, sparse matrix or list
+        With `return_predictions`, as of `GridSearchCV`.
     n_resources_, n_candidates_, cv_results_, best_estimator_, ...
         As in scikit-learn. `cv_results_` has a row for each setting of each round.
 
@@ -192,6 +204,7 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
         checkpoint: str | os.PathLike[str] | None = None,
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
+        return_predictions: bool | str = False,
     ) -> None:
         super().__init__(
             estimator, param_grid, factor=factor, resource=resource, max_resources=max_resources,
@@ -206,6 +219,7 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
         self.checkpoint = checkpoint
         self.early_stopping = early_stopping
         self.engine = engine
+        self.return_predictions = return_predictions
 
 
 @accept_device_data
@@ -263,11 +277,15 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
         As in `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None
         As in `GridSearchCV`.
+    return_predictions : bool or str, default=False
+        As in `GridSearchCV`, of the best setting. Rows that its round has not tested have none.
 
     Attributes
     ----------
     report_ : Report
         What all rounds have done: fits, passes over the data, transfers and seconds.
+    cv_predictions_ : ndarray, sparse matrix or list
+        With `return_predictions`, as of `GridSearchCV`.
     n_resources_, n_candidates_, cv_results_, best_estimator_, ...
         As in scikit-learn. `cv_results_` has a row for each setting of each round.
 
@@ -315,6 +333,7 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
         checkpoint: str | os.PathLike[str] | None = None,
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
+        return_predictions: bool | str = False,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_candidates=n_candidates, factor=factor, resource=resource,
@@ -330,3 +349,4 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
         self.checkpoint = checkpoint
         self.early_stopping = early_stopping
         self.engine = engine
+        self.return_predictions = return_predictions

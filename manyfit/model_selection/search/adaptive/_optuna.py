@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from manyfit._compat import NO_CALLBACKS, parameter_constraints, scorers_by_name, uses_callbacks
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
-from manyfit._compat import parameter_constraints, scorers_by_name, uses_callbacks
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._race import Race
-from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
-from manyfit.model_selection.search._setup import draw_splits
+from manyfit.model_selection.search._options import COUNT
+from manyfit.model_selection.search._setup import draw_splits, make_job, make_setup
 from manyfit.model_selection.search.adaptive._optuna_space import as_space
 from manyfit.model_selection.search.adaptive._optuna_study import (
     PruningRace,
@@ -28,7 +28,6 @@ from manyfit.model_selection.search.adaptive._optuna_study import (
     make_study,
     require_optuna,
 )
-from manyfit.model_selection.search.adaptive._training import COUNT
 
 
 @accept_device_data
@@ -94,6 +93,8 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         Seconds after which no more fits begin, and no trial is asked for.
     fit_timeout : float or None, default=None
         As in `GridSearchCV`.
+    return_predictions : bool or str, default=False
+        As in `GridSearchCV`, of the best setting.
 
     Attributes
     ----------
@@ -106,6 +107,8 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         As of `GridSearchCV`.
     report_ : Report
         What all batches have done: fits, passes over the data, transfers and seconds.
+    cv_predictions_ : ndarray, sparse matrix or list
+        With `return_predictions`, as of `GridSearchCV`.
 
     See Also
     --------
@@ -165,6 +168,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         engine: Engine = None,
         time_budget: float | None = None,
         fit_timeout: float | None = None,
+        return_predictions: bool | str = False,
     ) -> None:
         super().__init__(
             estimator, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -185,6 +189,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         self.engine = engine
         self.time_budget = time_budget
         self.fit_timeout = fit_timeout
+        self.return_predictions = return_predictions
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Return what the first batch of `fit` will share and why.
@@ -206,18 +211,18 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         """
         self._validate_params()
         with attributes_restored(self):
-            setup = self._setup(X, y, params)
+            setup = make_setup(self, X, y, params)
             study = self._study(self._objectives()) if self.study is None else copy_in_memory(self.study)
             source = StudySource(study, as_space(self.param_distributions))
             asked = source.ask(min(self.batch_size, self.n_trials))
             contexts: list[Any] | None = [] if uses_callbacks(self) else None
             splits = draw_splits(setup, setup.cv)
-            plan = prepare(self._job(setup, [one.params for one in asked], splits, contexts)).plan
+            plan = prepare(make_job(self, setup, [one.params for one in asked], splits, contexts)).plan
         n = -(-self.n_trials // self.batch_size)
         line = f"this is the first of {n} batches; the sampler chooses the others by the scores before them"
         return replace(plan, rounds=(line,) if n > 1 else ())
 
-    def _run_search(self, evaluate_candidates: Callable[..., Any]) -> None:
+    def _run_search(self, evaluate_candidates: Callable[..., Any], callback_ctx: Any = NO_CALLBACKS) -> None:
         objectives = self._objectives()
         study = self._study(objectives)  # which says so if Optuna is missing
         source = StudySource(study, as_space(self.param_distributions))
@@ -225,12 +230,15 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         if self.study is not None:
             source.try_best_again(self.n_trials)
         start, left = time.perf_counter(), self.n_trials
+        context = callback_ctx.subcontext(task_name="search", max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self)
         try:
             while left and not (source.is_exhausted or self._is_over(start)):
                 self._batch = source.ask(min(self.batch_size, left))
                 left -= min(self.batch_size, left)
                 if self._batch:
-                    self._evaluate(source, objectives, evaluate_candidates)
+                    self._evaluate(source, objectives, evaluate_candidates, context)
+            context.call_on_fit_task_end(estimator=self)
         finally:
             source.give_up()
             self.__dict__.pop("_batch", None)
@@ -239,10 +247,16 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
     def _is_over(self, start: float) -> bool:
         return self.time_budget is not None and time.perf_counter() - start >= self.time_budget
 
-    def _evaluate(self, source: StudySource, objectives: Sequence[str], evaluate: Callable[..., Any]) -> None:
+    def _evaluate(
+        self, source: StudySource, objectives: Sequence[str], evaluate: Callable[..., Any], context: Any
+    ) -> None:
         asked = self._batch
         numbers = {"trial_number": [one.trial.number for one in asked]}
-        results = evaluate([one.params for one in asked], more_results=numbers)
+        n_fits = len(asked) * self.n_splits_
+        batch = context.subcontext(task_name="batch", max_subtasks=n_fits, sequential_subtasks=False)
+        batch.call_on_fit_task_begin(estimator=self)
+        results = evaluate([one.params for one in asked], more_results=numbers, callback_ctx=batch)
+        batch.call_on_fit_task_end(estimator=self)
         if "mean_test_score" not in results and "score" in objectives:
             raise ValueError(
                 "OptunaSearchCV: `scoring` is a function that returns several scores, so that `refit` has to "

@@ -11,7 +11,7 @@ import numpy as np
 from manyfit._compat import NO_CALLBACKS, takes_callback_context, uses_callbacks
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
-from manyfit.model_selection.search._setup import Setup, draw_splits
+from manyfit.model_selection.search._setup import Setup, draw_splits, make_job
 
 # Strategies whose work is passes over the rows, and next to nothing for each setting.
 _PASSES = ("moments", "class moments")
@@ -53,7 +53,7 @@ def plan_rounds(search: Any, setup: Setup, rounds: Sequence[PlannedRound]) -> Pl
     contexts: list[Any] | None = [] if uses_callbacks(search) else None
 
     def plan_of(candidates: list[Any], cv: Any) -> Plan:
-        return prepare(search._job(setup, candidates, draw_splits(setup, cv), contexts)).plan
+        return prepare(make_job(search, setup, candidates, draw_splits(setup, cv), contexts)).plan
 
     plan = plan_of(first.candidates, first.cv)
     sizes = [f"{len(one.candidates)} with {one.n_resources}" for one in rounds]

@@ -1,17 +1,17 @@
-"""Searches over models that are trained further, under dask-ml's names, parameters and attributes."""
+"""IncrementalSearchCV and SuccessiveHalvingSearchCV, with dask-ml's parameters and attributes."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+import os
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from manyfit._compat import Interval, StrOptions
-from manyfit.model_selection.search.adaptive._schedules import Decay, Halving, Schedule, hyperband_brackets
-from manyfit.model_selection.search.adaptive._training import COUNT, IncrementalSearch
+from manyfit.model_selection.search._options import COUNT
+from manyfit.model_selection.search.adaptive.incremental._schedules import Decay, Halving, Schedule
+from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
 
 
 class IncrementalSearchCV(IncrementalSearch):
@@ -33,7 +33,7 @@ class IncrementalSearchCV(IncrementalSearch):
         After so many calls, the best ``n_initial_parameters / (1 + calls) ** decay_rate`` models go on, and
         the last one ends. 0: all train to the end.
     test_size : float or int, default=None
-        Share or number of rows that are held out; None: 0.2.
+        Share or number of rows that are held out; None: 0.2. Not together with `cv`.
     patience : int or bool, default=False
         A model stops if none of its scores of so many calls is more than `tol` above the one before them.
         True: a third of `max_iter`.
@@ -53,20 +53,32 @@ class IncrementalSearchCV(IncrementalSearch):
         Models that train at a time, as in `GridSearchCV`. With a current Dask client, its workers train.
     error_score : "raise" or float, default=nan
         Score of a model whose training fails, and then ends.
+    cv : int, splitter or iterable, default=None
+        Cross-validation in place of the one held-out part, as in `GridSearchCV`: each setting has a model for
+        each split, and their mean score decides.
+    checkpoint : str or path-like, default=None
+        A file of scores and models. The search continues from it if it is interrupted, also in another
+        process, with the same result; `random_state` has to be an integer. The models in it are pickles,
+        which can run any code when they are read: give no file that others may have written.
+    memory_limit : int or str, default=None
+        Bytes (``"512MB"``) above which an X that lies in chunks is read in chunks; None: half of the
+        machine's memory.
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
         A row for each model: ``model_id``, ``params``, ``param_*``, ``test_score`` (the last one),
         ``rank_test_score``, ``partial_fit_calls``, and mean and standard deviation of ``partial_fit_time``
-        (seconds of a call) and ``score_time``.
+        (seconds of a call) and ``score_time``. With `cv`, ``test_score`` is the mean, and there are
+        ``split<i>_test_score``, ``mean_test_score`` and ``std_test_score``.
     history_ : list of dict
         A record of each score: ``model_id``, ``params``, ``partial_fit_calls``, ``partial_fit_time``,
-        ``score``, ``score_time``, ``elapsed_wall_time``.
+        ``score``, ``score_time``, ``elapsed_wall_time``; with `cv` ``split_scores``.
     model_history_ : dict of list of dict
         The same records by model.
     best_estimator_, best_score_, best_index_, best_params_
         The model whose last score is the highest, as it was trained. It is not fitted on the held-out rows.
+        With `cv`, a model of its setting that makes as many calls on all rows.
     scorer_, n_splits_, multimetric_
         As in dask-ml.
     report_ : Report
@@ -112,6 +124,9 @@ class IncrementalSearchCV(IncrementalSearch):
         verbose: int = 0,
         n_jobs: int | None = None,
         error_score: float | str = np.nan,
+        cv: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.estimator = estimator
         self.parameters = parameters
@@ -127,6 +142,9 @@ class IncrementalSearchCV(IncrementalSearch):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.error_score = error_score
+        self.cv = cv
+        self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         settings = self._draw(self.n_initial_parameters, self.random_state)
@@ -168,6 +186,12 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
     n_jobs : int, default=None
         As of `IncrementalSearchCV`.
     error_score : "raise" or float, default=nan
+        As of `IncrementalSearchCV`.
+    cv : int, splitter or iterable, default=None
+        As of `IncrementalSearchCV`.
+    checkpoint : str or path-like, default=None
+        As of `IncrementalSearchCV`.
+    memory_limit : int or str, default=None
         As of `IncrementalSearchCV`.
 
     Attributes
@@ -217,6 +241,9 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
         verbose: int = 0,
         n_jobs: int | None = None,
         error_score: float | str = np.nan,
+        cv: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.estimator = estimator
         self.parameters = parameters
@@ -232,143 +259,12 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.error_score = error_score
+        self.cv = cv
+        self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         settings = self._draw(self.n_initial_parameters, self.random_state)
         return {
             "": (Halving(len(settings), self.n_initial_iter, self.aggressiveness, self.max_iter), settings)
         }
-
-
-class HyperbandSearchCV(IncrementalSearch):
-    """Hyperband over models with `partial_fit`: brackets that compare more models for less time, or fewer.
-
-    It has the parameters and attributes of dask-ml's class of the same name, and needs no cluster. Brackets
-    train at the same time, on the same rows, and are scored on the same held-out rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-        As of `IncrementalSearchCV`.
-    parameters : dict or list of dict
-        As of `IncrementalSearchCV`.
-    max_iter : int, default=81
-        The most calls of ``partial_fit`` of a model; it also decides how many models there are.
-    aggressiveness : float, default=3
-        As of `SuccessiveHalvingSearchCV`.
-    patience : int or bool, default=False
-        As of `IncrementalSearchCV`.
-    tol : float, default=0.001
-        As of `IncrementalSearchCV`.
-    test_size : float or int, default=None
-        As of `IncrementalSearchCV`.
-    random_state : int, RandomState instance or None, default=None
-        As of `IncrementalSearchCV`.
-    scoring : str or callable, default=None
-        As of `IncrementalSearchCV`.
-    verbose : int, default=0
-        As of `IncrementalSearchCV`.
-    n_jobs : int, default=None
-        As of `IncrementalSearchCV`.
-    error_score : "raise" or float, default=nan
-        As of `IncrementalSearchCV`.
-
-    Attributes
-    ----------
-    cv_results_, history_, model_history_, best_estimator_, ...
-        As of `IncrementalSearchCV`; with the ``bracket`` of each model, whose ``model_id`` is such as
-        "bracket=2-5".
-    metadata_ : dict
-        What was done, in the form of `metadata`.
-
-    References
-    ----------
-    Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, Hyperband: A novel bandit-based approach to
-    hyperparameter optimization, JMLR 18, 2018.
-
-    Examples
-    --------
-    >>> from scipy.stats import loguniform
-    >>> from sklearn.datasets import load_digits
-    >>> from sklearn.linear_model import SGDClassifier
-    >>> from manyfit.model_selection import HyperbandSearchCV
-    >>> X, y = load_digits(return_X_y=True)
-    >>> space = {"alpha": loguniform(1e-5, 1)}
-    >>> search = HyperbandSearchCV(SGDClassifier(random_state=0), space, max_iter=9, random_state=0)
-    >>> search.metadata["n_models"], search.metadata["partial_fit_calls"]
-    (17, 69)
-    >>> search.fit(X, y).metadata_ == search.metadata
-    True
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **IncrementalSearch._parameter_constraints,
-        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        parameters: Any,
-        max_iter: int = 81,
-        aggressiveness: float = 3,
-        patience: int | bool = False,
-        tol: float | None = 0.001,
-        test_size: float | None = None,
-        random_state: Any = None,
-        scoring: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        error_score: float | str = np.nan,
-    ) -> None:
-        self.estimator = estimator
-        self.parameters = parameters
-        self.max_iter = max_iter
-        self.aggressiveness = aggressiveness
-        self.patience = patience
-        self.tol = tol
-        self.test_size = test_size
-        self.random_state = random_state
-        self.scoring = scoring
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Models and calls of ``partial_fit`` of the search and of each bracket, before any training."""
-        self._validate_params()
-        found = {
-            s: (one.n, one.n_calls, [calls for _, calls in one.rounds()])
-            for s, one in hyperband_brackets(self.max_iter, self.aggressiveness).items()
-        }
-        return _metadata(found)
-
-    def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return {
-            f"bracket={s}-": (schedule, self._draw(schedule.n, np.random.RandomState((seed + s) % 2**32)))
-            for s, schedule in hyperband_brackets(self.max_iter, self.aggressiveness).items()
-        }
-
-    def _finish(self, scorer: Any) -> None:
-        super()._finish(scorer)
-        found: dict[int, tuple[int, int, list[int]]] = {}
-        for s in dict.fromkeys(self.cv_results_["bracket"].tolist()):
-            of_bracket = [one for one in self.history_ if one["bracket"] == s]
-            rows = self.cv_results_["bracket"] == s
-            calls = int(self.cv_results_["partial_fit_calls"][rows].sum())
-            decisions = sorted({one["partial_fit_calls"] for one in of_bracket})
-            found[s] = int(rows.sum()), calls, decisions
-        self.metadata_ = _metadata(found)
-
-
-def _metadata(brackets: Mapping[int, tuple[int, int, list[int]]]) -> dict[str, Any]:
-    return {
-        "n_models": sum(n for n, _, _ in brackets.values()),
-        "partial_fit_calls": sum(calls for _, calls, _ in brackets.values()),
-        "brackets": [
-            {"bracket": s, "n_models": n, "partial_fit_calls": calls, "decisions": decisions}
-            for s, (n, calls, decisions) in brackets.items()
-        ],
-    }

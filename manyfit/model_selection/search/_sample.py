@@ -1,0 +1,72 @@
+"""A sample of rows that a search is made on in place of all, as `sample` asks."""
+
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
+
+from manyfit._compat import check_method_params, num_samples, safe_indexing
+from manyfit.folds import ChunkRows
+from manyfit.model_selection.job._chunk_inputs import IndexedRows
+from manyfit.model_selection.planning._plan import Plan
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows of a search, in order, of `n` rows in all; `state` is the random state that drew them."""
+
+    rows: Any
+    n: int
+    state: Any
+
+    @classmethod
+    def draw(cls, size: float, n: int, state: Any) -> "Sample":
+        """So many of `n` rows, or that part of them; raises ValueError if there are fewer."""
+        k = int(size) if isinstance(size, numbers.Integral) else max(1, round(size * n))
+        if k > n:
+            raise ValueError(f"sample={size} rows were asked for, and X has {n} rows.")
+        rows = sample_without_replacement(n, k, random_state=check_random_state(state))
+        return cls(np.sort(rows), n, state)
+
+    def __str__(self) -> str:
+        return (
+            f"the search is made on a sample of {len(self.rows):,} of {self.n:,} rows, drawn by "
+            f"random_state={self.state!r}: folds, scores and the refit are those of the sample"
+        )
+
+    def take(self, X: Any, y: Any, params: Any, limit: int) -> tuple[Any, Any, Any]:
+        """X and y of the rows, in memory, and the parameters of `fit` that have an entry a row.
+
+        Raises MemoryError if X is read in chunks, and the sample takes more than `limit` bytes.
+        """
+        params = check_method_params(X, params=params, indices=self.rows)
+        y = None if y is None else safe_indexing(y, self.rows)
+        if not isinstance(X, IndexedRows):
+            return safe_indexing(X, self.rows), y, params
+        rows = X.source
+        if not isinstance(rows, ChunkRows):
+            return rows.take(self.rows), y, params
+        nbytes = len(self.rows) * rows.row_bytes
+        if nbytes > limit:
+            raise MemoryError(
+                f"A sample of {len(self.rows):,} rows of X takes {nbytes:,} bytes, and memory_limit is "
+                f"{limit:,}. Set a smaller sample, or a larger memory_limit."
+            )
+        return rows.load_rows(self.rows), y, params
+
+    def note(self, plan: Plan) -> Plan:
+        """The plan of a search on the sample, which says so."""
+        return replace(plan, reading=(str(self), *plan.reading))
+
+
+def sample_of(search: Any, X: Any, planned: Sample | None) -> Sample | None:
+    """The rows that a search asks for, those of its plan if X has as many rows; None if it reads all rows."""
+    if search.sample is None:
+        return None
+    n = num_samples(X)
+    if planned is not None and planned.n == n:
+        return planned
+    return Sample.draw(search.sample, n, getattr(search, "random_state", None))

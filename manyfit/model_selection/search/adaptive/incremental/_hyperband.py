@@ -1,0 +1,162 @@
+"""HyperbandSearchCV, with dask-ml's parameters and attributes."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from manyfit._compat import Interval
+from manyfit.model_selection.search.adaptive.incremental._model_pool import ModelPool
+from manyfit.model_selection.search.adaptive.incremental._schedules import Schedule, hyperband_brackets
+from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
+
+
+class HyperbandSearchCV(IncrementalSearch):
+    """Hyperband over models with `partial_fit`: brackets that compare more models for less time, or fewer.
+
+    It has the parameters and attributes of dask-ml's class of the same name, and needs no cluster. Brackets
+    train at the same time, on the same rows, and are scored on the same held-out rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As of `IncrementalSearchCV`.
+    parameters : dict or list of dict
+        As of `IncrementalSearchCV`.
+    max_iter : int, default=81
+        The most calls of ``partial_fit`` of a model; it also decides how many models there are.
+    aggressiveness : float, default=3
+        As of `SuccessiveHalvingSearchCV`.
+    patience : int or bool, default=False
+        As of `IncrementalSearchCV`.
+    tol : float, default=0.001
+        As of `IncrementalSearchCV`.
+    test_size : float or int, default=None
+        As of `IncrementalSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        As of `IncrementalSearchCV`.
+    scoring : str or callable, default=None
+        As of `IncrementalSearchCV`.
+    verbose : int, default=0
+        As of `IncrementalSearchCV`.
+    n_jobs : int, default=None
+        As of `IncrementalSearchCV`.
+    error_score : "raise" or float, default=nan
+        As of `IncrementalSearchCV`.
+    cv : int, splitter or iterable, default=None
+        As of `IncrementalSearchCV`.
+    checkpoint : str or path-like, default=None
+        As of `IncrementalSearchCV`.
+    memory_limit : int or str, default=None
+        As of `IncrementalSearchCV`.
+
+    Attributes
+    ----------
+    cv_results_, history_, model_history_, best_estimator_, ...
+        As of `IncrementalSearchCV`; with the ``bracket`` of each model, whose ``model_id`` is such as
+        "bracket=2-5".
+    metadata_ : dict
+        What was done, in the form of `metadata`.
+
+    References
+    ----------
+    Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, Hyperband: A novel bandit-based approach to
+    hyperparameter optimization, JMLR 18, 2018.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from manyfit.model_selection import HyperbandSearchCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> space = {"alpha": loguniform(1e-5, 1)}
+    >>> search = HyperbandSearchCV(SGDClassifier(random_state=0), space, max_iter=9, random_state=0)
+    >>> search.metadata["n_models"], search.metadata["partial_fit_calls"]
+    (17, 69)
+    >>> search.fit(X, y).metadata_ == search.metadata
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **IncrementalSearch._parameter_constraints,
+        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        parameters: Any,
+        max_iter: int = 81,
+        aggressiveness: float = 3,
+        patience: int | bool = False,
+        tol: float | None = 0.001,
+        test_size: float | None = None,
+        random_state: Any = None,
+        scoring: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        error_score: float | str = np.nan,
+        cv: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        memory_limit: int | str | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.parameters = parameters
+        self.max_iter = max_iter
+        self.aggressiveness = aggressiveness
+        self.patience = patience
+        self.tol = tol
+        self.test_size = test_size
+        self.random_state = random_state
+        self.scoring = scoring
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+        self.cv = cv
+        self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Models and calls of ``partial_fit`` of the search and of each bracket, before any training."""
+        self._validate_params()
+        found = {
+            s: (one.n, one.n_calls, [calls for _, calls in one.rounds()])
+            for s, one in hyperband_brackets(self.max_iter, self.aggressiveness).items()
+        }
+        return _metadata(found)
+
+    def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return {
+            f"bracket={s}-": (schedule, self._draw(schedule.n, np.random.RandomState((seed + s) % 2**32)))
+            for s, schedule in hyperband_brackets(self.max_iter, self.aggressiveness).items()
+        }
+
+    def _finish(self, pool: ModelPool) -> None:
+        super()._finish(pool)
+        found: dict[int, tuple[int, int, list[int]]] = {}
+        for s in dict.fromkeys(self.cv_results_["bracket"].tolist()):
+            of_bracket = [one for one in self.history_ if one["bracket"] == s]
+            rows = self.cv_results_["bracket"] == s
+            calls = int(self.cv_results_["partial_fit_calls"][rows].sum())
+            decisions = sorted({one["partial_fit_calls"] for one in of_bracket})
+            found[s] = int(rows.sum()), calls, decisions
+        self.metadata_ = _metadata(found)
+
+
+def _metadata(brackets: Mapping[int, tuple[int, int, list[int]]]) -> dict[str, Any]:
+    return {
+        "n_models": sum(n for n, _, _ in brackets.values()),
+        "partial_fit_calls": sum(calls for _, calls, _ in brackets.values()),
+        "brackets": [
+            {"bracket": s, "n_models": n, "partial_fit_calls": calls, "decisions": decisions}
+            for s, (n, calls, decisions) in brackets.items()
+        ],
+    }

@@ -1,0 +1,132 @@
+"""Rounds of a halving search whose resource is the size of an ensemble go on from the round before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import HalvingGridSearchCV as TheirGrid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
+
+from manyfit.families import ContinuedFits
+from manyfit.model_selection import HalvingGridSearchCV
+from tests._covering import spread
+from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, assert_same_results
+
+MISSING = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+BOOSTING = {"max_depth": [1, None], "learning_rate": [0.03, 0.3]}
+TREES = {"max_depth": [1, None], "max_features": [1, 3]}
+CASES = {
+    "forest": (RandomForestClassifier(random_state=0), TREES),
+    "forest with bootstrap of half": (
+        RandomForestClassifier(random_state=1, max_samples=0.5, class_weight={0: 2.0}),
+        {"min_samples_leaf": [1, 4], "criterion": ["gini", "entropy"]},
+    ),
+    "extra trees": (ExtraTreesRegressor(random_state=0), TREES),
+    "histograms": (HistGradientBoostingClassifier(random_state=0), BOOSTING),
+    "histograms that draw": (HistGradientBoostingRegressor(random_state=0, max_features=0.5), BOOSTING),
+    "histograms of the median": (
+        HistGradientBoostingRegressor(random_state=0, loss="absolute_error", min_samples_leaf=3), BOOSTING,
+    ),
+}  # fmt: skip
+
+
+def options(model, **more):
+    size = "max_iter" if "max_iter" in model.get_params() else "n_estimators"
+    return {
+        "resource": size, "max_resources": 8, "min_resources": 2, "factor": 2, "cv": 2,
+        "return_train_score": False, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_fit_that_goes_on_is_the_longer_fit_to_the_bit(kind):
+    model, grid = CASES[kind]
+    (own, *_), size = zip(*grid.values(), strict=True), options(model)["resource"]
+    model = clone(model).set_params(**dict(zip(grid, own, strict=True)))
+    data = (X_CLASS, LABELS) if hasattr(model, "predict_proba") else (MISSING, Y)
+    fits, method = ContinuedFits(10**6), "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    for n in (2, 5, 17):
+        fits.next_round()
+        found = fits.fit(clone(model).set_params(**{size: n}), *data)
+        whole = clone(model).set_params(**{size: n}).fit(*data)
+        np.testing.assert_array_equal(getattr(found, method)(data[0]), getattr(whole, method)(data[0]))
+    assert fits.n_members_kept == 2 + 5
+
+
+@pytest.mark.parametrize("kind", spread(CASES, 3))
+def test_scores_are_scikit_learns(kind):
+    model, grid = CASES[kind]
+    data = (X_CLASS, LABELS) if hasattr(model, "predict_proba") else (MISSING, Y)
+    ours = HalvingGridSearchCV(model, grid, **options(model)).fit(*data)
+    theirs = TheirGrid(clone(model), grid, **options(model)).fit(*data)
+    assert ours.n_candidates_ == [4, 2, 1] and ours.n_resources_ == [2, 4, 8]
+    exact = hasattr(model, "predict_proba")  # R2 is rounded in another way, with one round or several
+    assert_same_results(ours, theirs, rtol=0 if exact else 1e-12, atol=0)
+    # On each of two splits two models kept 2 members, and one of them 4.
+    assert ours.report_.members_kept == 2 * (2 * 2 + 4)
+    assert f"trees and iterations of earlier rounds                    {36}".split() == [
+        *["trees", "and", "iterations", "of", "earlier", "rounds", "36"]
+    ] and "earlier rounds" in str(ours.report_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(), RandomForestClassifier(random_state=0, class_weight="balanced"),
+        RandomForestClassifier(random_state=0, oob_score=True), GradientBoostingRegressor(random_state=0),
+        HistGradientBoostingClassifier(random_state=0, early_stopping=True),
+    ],
+    ids=["random", "class_weight", "oob_score", "gradient boosting", "early stopping"],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
+def test_what_does_not_go_on(model):
+    search = HalvingGridSearchCV(model, {"max_depth": [1, 2]}, **options(model))
+    assert search.fit(X_CLASS, LABELS).report_.members_kept == 0
+
+
+def test_weights_pipelines_workers_and_rows():
+    forest, grid = CASES["forest"]
+    weights = np.resize(WEIGHTS, len(LABELS)) + 1
+    ours = HalvingGridSearchCV(forest, grid, **options(forest))
+    theirs = TheirGrid(forest, grid, **options(forest))
+    ours.fit(X_CLASS, LABELS, sample_weight=weights)
+    assert_same_results(ours, theirs.fit(X_CLASS, LABELS, sample_weight=weights), rtol=0, atol=0)
+    assert ours.report_.members_kept == 16
+    pipe = make_pipeline(QuantileTransformer(n_quantiles=10), forest)
+    behind = {f"randomforestclassifier__{name}": values for name, values in grid.items()}
+    given = options(forest, resource="randomforestclassifier__n_estimators")
+    ours = HalvingGridSearchCV(pipe, behind, **given).fit(X_CLASS, LABELS)
+    assert_same_results(ours, TheirGrid(pipe, behind, **given).fit(X_CLASS, LABELS), rtol=0, atol=0)
+    rows = HalvingGridSearchCV(forest.set_params(n_estimators=2), grid, cv=3, random_state=0)
+    assert rows.fit(X_CLASS, LABELS).report_.members_kept == 0, "rounds of more rows have other trees"
+
+
+def test_models_are_kept_for_the_next_round_and_as_memory_allows():
+    forest = RandomForestClassifier(2, random_state=0)
+    larger = clone(forest).set_params(n_estimators=5)
+    for memory, rounds, kept in ((10**6, 1, 2), (10**6, 2, 0), (10, 1, 0)):
+        fits = ContinuedFits(memory)
+        fits.fit(clone(forest), X_CLASS, LABELS)
+        for _ in range(rounds):
+            fits.next_round()
+        model = fits.fit(clone(larger), X_CLASS, LABELS)
+        assert fits.n_members_kept == kept and len(model.estimators_) == 5 and not model.warm_start
+        whole = clone(larger).fit(X_CLASS, LABELS)
+        np.testing.assert_array_equal(model.predict_proba(X_CLASS), whole.predict_proba(X_CLASS))
+    other = np.array(LABELS)
+    other[0] = 1 - other[0]
+    fits = ContinuedFits(10**6)
+    fits.fit(clone(forest), X_CLASS, LABELS)
+    fits.next_round()
+    fits.fit(clone(larger), X_CLASS, other)
+    assert fits.n_members_kept == 0, "other labels"

@@ -1,0 +1,127 @@
+"""An incremental search that was interrupted continues from its checkpoint, with the same answer."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDClassifier
+from sklearn.naive_bayes import MultinomialNB
+
+from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV
+from tests._covering import spread
+from tests._same_results import LABELS, X_CLASS
+from tests.behaviour.adaptive.test_incremental import ALPHAS, SGD, SPACE
+
+CALLS: list[float] = []
+STOP_AT: list[int] = []  # a call, and then Ctrl-C
+
+
+class Counted(SGDClassifier):
+    """Counts its calls, and stops where it is told to."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        CALLS.append(self.alpha)
+        if STOP_AT and len(CALLS) == STOP_AT[0]:
+            raise KeyboardInterrupt
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_counted():
+    yield
+    CALLS.clear()
+    STOP_AT.clear()
+
+
+def assert_same_search(one, other):
+    def stripped(search):
+        return [{k: v for k, v in row.items() if "time" not in k} for row in search.history_]
+
+    np.testing.assert_equal(stripped(one), stripped(other))
+    for name in other.cv_results_:
+        if "time" not in name:
+            np.testing.assert_array_equal(one.cv_results_[name], other.cv_results_[name])
+    assert one.best_params_ == other.best_params_ and one.best_score_ == other.best_score_
+    np.testing.assert_array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
+
+
+@pytest.mark.parametrize(("at", "cv"), spread([(30, None), (5, None), (69, None), (100, 2)], 2))
+def test_a_search_that_is_interrupted_continues(tmp_path, at, cv):
+    options = {"max_iter": 9, "random_state": 0, "cv": cv}
+    whole = HyperbandSearchCV(Counted(random_state=0), SPACE, **options).fit(X_CLASS, LABELS)
+    n_calls = len(CALLS)
+    CALLS.clear()
+    STOP_AT.append(at)
+    search = HyperbandSearchCV(Counted(random_state=0), SPACE, checkpoint=tmp_path / "c", **options)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X_CLASS, LABELS)
+    CALLS.clear()
+    STOP_AT.clear()
+    search.fit(X_CLASS, LABELS)
+    assert_same_search(search, whole)
+    assert len(CALLS) <= n_calls - at + 9, "no more than the calls of the model that was interrupted"
+    report = search.report_
+    assert report.fits_restored + report.fits_done == report.fits_requested == 17 * (cv or 1)
+
+
+def test_a_finished_search_is_restored_without_a_call(tmp_path):
+    options = {"max_iter": 3, "random_state": 0, "checkpoint": tmp_path / "c"}
+    search = IncrementalSearchCV(Counted(random_state=0), ALPHAS, "grid", **options)
+    first = search.fit(X_CLASS, LABELS).best_estimator_
+    CALLS.clear()
+    again = IncrementalSearchCV(**search.get_params(deep=False)).fit(X_CLASS, LABELS)
+    assert not CALLS and again.report_.fits_done == 0 and again.report_.fits_restored == 5
+    np.testing.assert_array_equal(again.best_estimator_.coef_, first.coef_)
+    longer = IncrementalSearchCV(**search.get_params(deep=False) | {"max_iter": 5}).fit(X_CLASS, LABELS)
+    assert len(CALLS) == 2 * 5
+    alone = IncrementalSearchCV(**longer.get_params(deep=False) | {"checkpoint": None}).fit(X_CLASS, LABELS)
+    assert_same_search(longer, alone)
+
+
+def test_models_that_cannot_be_read_are_trained_again(tmp_path):
+    path = tmp_path / "c"
+    search = IncrementalSearchCV(SGD, ALPHAS, "grid", max_iter=3, random_state=0, checkpoint=path)
+    first = search.fit(X_CLASS, LABELS).best_estimator_
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE models SET model = x'00'")
+        file.execute("DELETE FROM results WHERE before = 10 AND candidate = 2")
+    file.close()
+    again = IncrementalSearchCV(**search.get_params(deep=False)).fit(X_CLASS, LABELS)
+    np.testing.assert_array_equal(again.best_estimator_.coef_, first.coef_)
+    assert again.cv_results_["test_score"].tolist() == search.cv_results_["test_score"].tolist()
+
+
+def test_models_that_have_ended_leave_the_file(tmp_path):
+    path = tmp_path / "c"
+    HyperbandSearchCV(SGD, SPACE, max_iter=9, random_state=0, checkpoint=path).fit(X_CLASS, LABELS)
+    with sqlite3.connect(path) as file:
+        (n,) = file.execute("SELECT count(*) FROM models").fetchone()
+    file.close()
+    assert n < 17
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"estimator": MultinomialNB()}, "estimator"),
+        ({"parameters": {"alpha": [1.0, 2.0]}}, "settings"),
+        ({"fits_per_score": 2}, "calls of partial_fit"),
+        ({"random_state": 1}, "folds"),
+        ({"scoring": "f1_macro"}, "scorers"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_file_of_another_search_is_refused(tmp_path, changed, named):
+    given = {"max_iter": 3, "random_state": 0, "checkpoint": tmp_path / "c"}
+    search = IncrementalSearchCV(SGD, ALPHAS, "grid", **given).fit(abs(X_CLASS), LABELS)
+    with pytest.raises(ValueError, match=f"belongs to another search(.|\n)*- {named}"):
+        search.set_params(**changed).fit(abs(X_CLASS), LABELS)
+
+
+def test_a_random_search_has_no_checkpoint(tmp_path):
+    for given in ({}, {"random_state": 0, "estimator": SGDClassifier()}):
+        search = IncrementalSearchCV(SGD, ALPHAS, "grid", max_iter=2, checkpoint=tmp_path / "c")
+        with pytest.raises(ValueError, match="random_state of the"):
+            search.set_params(**given).fit(X_CLASS, LABELS)
