@@ -88,6 +88,7 @@ def test_a_script_ends_as_under_python(what, tmp_path):
     assert found.returncode == {"raise": 1, "text": 1, "hook": 1, "interrupt": -2, "late": 0}[what]
 
 
+@pytest.mark.thorough
 def test_modules_run_as_under_python(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")

@@ -85,6 +85,7 @@ def test_a_fit_that_takes_too_long_is_ended_and_the_others_are_scikit_learns() -
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_scores_draws_warnings_and_prints_are_those_of_fits_in_this_process(capfd: Any) -> None:
     np.random.seed(0)
     theirs = SklearnGridSearchCV(Slow(), {"seconds": [0.0, 0.001]}, cv=2).fit(X, Y)

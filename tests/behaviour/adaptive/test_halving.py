@@ -253,6 +253,7 @@ def test_displays_and_copies():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_jobs():
     model, grid = GRIDS["shared steps"]
     options = {"random_state": 0, "cv": 3}

@@ -204,6 +204,7 @@ def test_shared_steps_behind_a_budget():
     assert search.report_.transformer_fits < 40
 
 
+@pytest.mark.thorough
 def test_real_time_with_workers(monkeypatch):
     monkeypatch.undo()
     grid = {"max_depth": list(range(1, 200))}

@@ -195,20 +195,22 @@ ORDINAL = OrdinalEncoder(encoded_missing_value=-1)
 
 
 @pytest.mark.invariant("a refit behind the columns of a frame in chunks takes no pass, and is scikit-learn's")
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("numbers", "texts", "params"),
-    [
-        (None, None, {}),
-        (make_pipeline(SimpleImputer(strategy="constant", fill_value=-1.0), MinMaxScaler()), None, {}),
-        (
-            make_pipeline(StandardScaler(), SimpleImputer(), MaxAbsScaler()),
-            ORDINAL,
-            {},
-        ),
-        (None, OneHotEncoder(drop="first"), {"ridge__sample_weight": WEIGHTS}),
-    ],
-    ids=["one-hot", "range", "ordinal", "weights"],
+    ("kind", "numbers", "texts", "params"),
+    covering(
+        KINDS,
+        {
+            "one-hot": (None, None, {}),
+            "range": (
+                make_pipeline(SimpleImputer(strategy="constant", fill_value=-1.0), MinMaxScaler()),
+                None,
+                {},
+            ),
+            "ordinal": (make_pipeline(StandardScaler(), SimpleImputer(), MaxAbsScaler()), ORDINAL, {}),
+            "weights": (None, OneHotEncoder(drop="first"), {"ridge__sample_weight": WEIGHTS}),
+        }.items(),
+        strength=1,
+    ),
 )
 def test_a_refit_by_summaries(kind, numbers, texts, params, tmp_path):
     model = _model(OwnRidge(), numbers, texts)
