@@ -169,5 +169,8 @@ def ignores_random_state(estimator: Any, cls: type, sizes: Sizes) -> bool | None
         "_base", "_iterative"
     ):
         return _iterative_imputer(estimator, sizes)
+    # A search of manyfit's room above: its random state draws the rows of `sample`, and nothing else.
+    if (cls.__module__, cls.__name__) == ("manyfit.model_selection._search", "GridSearchCV"):
+        return estimator.sample is None
     rule = _RULES.get(cls)
     return False if rule is None else rule(estimator, sizes)

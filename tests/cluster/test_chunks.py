@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from typing import Any
 
 import dask
@@ -23,6 +24,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
 
+from manyfit.cluster.pool.run import KEPT_RUNS, keep_arrays
 from manyfit.estimators import Ridge, StandardScaler
 from manyfit.folds import Blocks, as_chunk_rows
 from manyfit.model_selection import GridSearchCV
@@ -200,3 +202,24 @@ def test_a_worker_that_dies_costs_its_chunks(tmp_path):
     np.testing.assert_array_equal(
         _scores(search), _scores(_fit("moments", as_chunk_rows(da.from_array(X, chunks=(ROWS, P)), LIMIT)))
     )
+
+
+def test_chunks_that_are_computed_of_kept_ones_are_read_here(client):
+    kept = da.from_array(X, chunks=(ROWS, P)).map_blocks(np.positive, dtype=float).persist()
+    wait(kept)
+    search = GridSearchCV(OWN, {}, memory_limit=LIMIT, client=client)
+    assert search.plan(kept * 2.0, Y).reading[0].endswith("its chunks are computed of data that workers keep")
+    found = _scores(search.fit(kept * 2.0, Y))
+    np.testing.assert_allclose(found, _scores(GridSearchCV(OWN, {}).fit(X * 2.0, Y)), rtol=1e-12)
+
+
+def test_arrays_of_single_passes_do_not_pile_up_on_the_cluster():
+    in_use, kept = Counter(), {}
+
+    class Uses:
+        use = in_use.update
+        stop_using = in_use.subtract
+
+    for k in range(10):
+        keep_arrays(Uses, {"y", f"coefficients {k}"}, kept)
+    assert +in_use == Counter(kept.keys()) and len(kept) == 1 + KEPT_RUNS and "y" in kept

@@ -11,6 +11,8 @@ from manyfit.cluster.inspection.scheduler_info import get_workers
 from manyfit.cluster.pool.resource_queue import annotated_resources, worker_slots
 from manyfit.cluster.worker.content_pickle import is_pickle, pack
 
+# An array that so many runs have not had is released: coefficients are others in each pass, y is the same.
+KEPT_RUNS = 4
 WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
 
 
@@ -80,7 +82,7 @@ def run_on_cluster(
     salt: str = "",
     needs: Callable[[Any], Mapping[str, float]] = lambda item: {},
     inputs: Callable[[Any], Sequence[Any]] = lambda item: (),
-    kept: set[str] | None = None,
+    kept: dict[str, int] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Call ``function(item, common)`` for each item on workers; yield items with results as they come.
 
@@ -92,8 +94,8 @@ def run_on_cluster(
     exception of a task is raised, and the other tasks are cancelled.
 
     `inputs` are futures, whose results the function of an item that shares no task finds by `task_inputs`:
-    Dask runs the task where most of them lie. Arrays of `common` stay on the cluster until `release_arrays`
-    if they are `kept`, which collects their names.
+    Dask runs the task where most of them lie. Arrays of `common` stay on the cluster until `release_arrays`,
+    or until `KEPT_RUNS` runs have done without them, if they are `kept`: by name, the last run that had each.
     """
     from manyfit.cluster.pool.item_run import ItemRun
     from manyfit.cluster.pool.placement import get_placement
@@ -102,9 +104,7 @@ def run_on_cluster(
     placement = get_placement(client)
     placement.hold(package)
     if kept is not None:
-        arrays = {key for key in package.parts if not is_pickle(key)} - kept
-        placement.use(arrays)
-        kept |= arrays
+        keep_arrays(placement, {key for key in package.parts if not is_pickle(key)}, kept)
     run = ItemRun(client, placement, function, package, name, fuse, needs, inputs)
     try:
         yield from run.results(items)
@@ -112,7 +112,18 @@ def run_on_cluster(
         placement.stop_using(package.parts)
 
 
-def release_arrays(client: Any, kept: set[str]) -> None:
+def keep_arrays(placement: Any, arrays: set[str], kept: dict[str, int]) -> None:
+    """Keep the arrays of a run on a cluster, and release those that the last runs have not had."""
+    now = 1 + max(kept.values(), default=0)
+    placement.use(arrays - kept.keys())
+    kept |= dict.fromkeys(arrays, now)
+    ended = [key for key, last in kept.items() if now - last >= KEPT_RUNS]
+    placement.stop_using(ended)
+    for key in ended:
+        del kept[key]
+
+
+def release_arrays(client: Any, kept: dict[str, int]) -> None:
     """Release arrays that runs have kept on a cluster."""
     from manyfit.cluster.pool.placement import get_placement
 

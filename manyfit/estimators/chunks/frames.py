@@ -28,7 +28,6 @@ from manyfit.folds import (
     FoldColumns,
     FoldedMatrix,
     Moments,
-    NumberColumn,
     Splits,
     Weights,
 )
@@ -36,6 +35,7 @@ from manyfit.folds import (
 Array = NDArray[Any]
 
 _FILLS = ("mean", "median", "constant")
+_ENCODERS = (OneHotEncoder, OrdinalEncoder)
 
 
 def begins_with_columns(model: Any) -> bool:
@@ -51,21 +51,32 @@ def _reads_columns(step: Any) -> bool:
 
 def why_not_summed(step: Any) -> str | None:
     """The reason why a transformer is not fitted from the summaries of a search, or None."""
-    cls = type(step)
+    cls, parts = type(step), _parts(step)
     if step is None or cls is str:
         return None
-    if cls is ColumnTransformer:
-        parts = [part for _, part, _ in step.transformers] + [step.remainder]
-    elif cls is Pipeline:
-        parts = [part for _, part in step.steps]
-    elif cls is SimpleImputer and (step.add_indicator or step.strategy not in _FILLS):
+    if cls is SimpleImputer and (step.add_indicator or step.strategy not in _FILLS):
         return f"SimpleImputer(strategy={step.strategy!r}, add_indicator={step.add_indicator}) reads X whole"
-    elif cls in (OneHotEncoder, OrdinalEncoder) and (step.min_frequency or step.max_categories):
+    if cls in _ENCODERS and (step.min_frequency or step.max_categories):
         return f"{cls.__name__} with rare categories reads X whole"
-    else:
-        known = cls in _LEARNED or cls in (OneHotEncoder, OrdinalEncoder)
-        return None if known else f"{cls.__name__} reads X whole"
+    if not (parts or cls in _LEARNED or cls in _ENCODERS):
+        return f"{cls.__name__} reads X whole"
+    for k, part in enumerate(parts):
+        # The summaries are those of the columns of X.
+        if cls is Pipeline and type(part) in _LEARNED and any(map(_encodes, parts[:k])):
+            return f"{type(part).__name__} behind an encoder reads X whole"
     return next((why for part in parts if (why := why_not_summed(part)) is not None), None)
+
+
+def _parts(step: Any) -> list[Any]:
+    """The transformers in a composite; empty for any other step."""
+    if type(step) is ColumnTransformer:
+        return [part for _, part, _ in step.transformers] + [step.remainder]
+    return [part for _, part in step.steps] if type(step) is Pipeline else []
+
+
+def _encodes(step: Any) -> bool:
+    """Whether a step holds an encoder of categories."""
+    return type(step) in _ENCODERS or any(map(_encodes, _parts(step)))
 
 
 def fit_behind_columns(
@@ -95,7 +106,8 @@ def fit_behind_columns(
         rows.known_sums.add(np.reshape(targets, (n, 1)), used, [(found, 0)])
     model.steps[0] = name, fitted
     for _, part in others[:-1]:
-        rows = part.fit_transform(rows, y)
+        if part is not None and part != "passthrough":
+            rows = part.fit_transform(rows, y)
     others[-1][1].fit(rows, y, **own)
     return model
 
@@ -131,7 +143,10 @@ def _made_rows(X: ChunkRows, encoding: ChunkEncoding) -> Any:
     columns = {}
     for j, name in enumerate(first.columns):
         own = labels.get(j) or [first[name].iloc[0] if encoding.table.number_kind(j) is None else 0]
-        columns[name] = pd.Series([own[k % len(own)] for k in range(size)], dtype=first[name].dtype)
+        dtype = first[name].dtype
+        if isinstance(dtype, pd.CategoricalDtype) and j in labels:  # each part may have categories of its own
+            dtype = pd.CategoricalDtype([label for label in own if not pd.isna(label)])
+        columns[name] = pd.Series([own[k % len(own)] for k in range(size)], dtype=dtype)
     return pd.DataFrame(columns)
 
 
@@ -157,14 +172,16 @@ def _learn(fitted: Any, step: Any, columns: Any) -> Any:
     behind = apply_step(step, columns)
     if type(step) is ColumnTransformer:
         unfitted = {name: part for name, part, _ in step.transformers} | {"remainder": step.remainder}
+        head = np.zeros((1, columns.width)) if columns.head is None else columns.head
         for name, own, key in fitted.transformers_:
-            if not isinstance(unfitted[name], str):
-                _learn(own, unfitted[name], columns.selected(column_indices(columns.head, key)))
+            index = column_indices(head, key)
+            if len(index) and not isinstance(unfitted[name], str):
+                _learn(own, unfitted[name], columns.selected(index))
     elif type(step) is Pipeline:
         for (_, own), (_, part) in zip(fitted.steps, step.steps, strict=True):
             if part is not None and not isinstance(part, str):
                 columns = _learn(own, part, columns)
-    elif type(step) in _LEARNED and all(isinstance(part, NumberColumn) for part in columns.parts):
+    elif type(step) in _LEARNED and not getattr(step, "strategy", "").startswith("constant"):
         known = [columns.fold.known(part) for part in columns.parts]
         _LEARNED[type(step)](fitted, known)
     return behind

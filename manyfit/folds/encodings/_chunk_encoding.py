@@ -88,6 +88,10 @@ class ChunkEncoding(ChunkSums, Encoding):
     def source(self) -> ChunkRows:
         return self.table.rows
 
+    @property
+    def row_bytes(self) -> int:
+        return 8 * self.entries_a_row
+
     def for_thread(self) -> ChunkEncoding:
         other = self.behind(copy(self.table))
         other.table.rows = self.table.rows.for_thread()
@@ -148,7 +152,7 @@ class ChunkEncoding(ChunkSums, Encoding):
         return np.asarray(self.rows_in_memory(index).take(slice(None)))
 
     def sample(self, rows: Array) -> RowSource | None:
-        nbytes = 8 * self.entries_a_row * n_rows(rows)
+        nbytes = self.row_bytes * n_rows(rows)
         return None if nbytes > self.table.rows.memory // SAMPLE_PARTS else self.rows_in_memory(rows)
 
     def scan(self) -> Scan:

@@ -33,9 +33,7 @@ class DensePasses(Passes):
     """Passes over a dense matrix in host memory, or read into it, in float64 blocks that fit a cache."""
 
     eps, quick_columns, kept_per_column = EPS, QUICK_COLUMNS, 0
-    n_parts: int | None = (
-        None  # pieces that an atom is cut into at most; as many as there are threads if None
-    )
+    n_parts: int | None = None  # pieces of an atom at most; as many as there are threads if None
 
     def __init__(self, X: RowReader, rows: Sequence[Rows], origin: Array | None = None) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0

@@ -42,7 +42,7 @@ class SomeRows(HostRows):
         if rows is not None:
             return super().predict(linear, rows, keeps_single)
         source = self.X.source
-        if source.workers is None and self.shape[0] * source.row_bytes <= source.memory // SAMPLE_PARTS:
+        if source.workers is None and self.shape[0] * self.X.row_bytes <= source.memory // SAMPLE_PARTS:
             out = np.concatenate([one.predict(linear, None, keeps_single) for one in self._parts()], axis=1)
         else:
             out = self.X.predict(linear, self._rows, keeps_single)

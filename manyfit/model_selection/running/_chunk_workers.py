@@ -25,7 +25,7 @@ class ChunkWorkers(Workers):
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self._kept: set[str] = set()
+        self._kept: dict[str, int] = {}
 
     def run(self, sums: ReadSums, n_groups: int) -> Iterator[tuple[list[Node], int]]:
         """See `Workers`. A task that dies with its worker runs on another one."""

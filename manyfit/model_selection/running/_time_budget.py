@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
@@ -64,18 +65,20 @@ class TimeBudget:
         left = [c for c in self.order(n_settings) if c in of_setting]
         if not left:
             return
-        size, made, start = -(-n_workers // len(of_setting[left[0]])), list[int](), self.spent
+        n_splits = len(of_setting[left[0]])
+        size, made, start = -(-n_workers // n_splits), 0, self.spent
+        in_turn, cheapest, dearest = -(-n_splits // n_workers) / n_splits, math.inf, 0.0
         while left:
             batch, left = left[:size], left[size:]
             yield [pair for c in batch for pair in of_setting[c]]
-            made += batch
-            costs = [_seconds([results[pair] for pair in of_setting[c] if pair in results]) for c in made]
-            in_turn = -(-len(of_setting[made[0]]) // n_workers) / len(of_setting[made[0]])
-            if self.is_over or min(costs) * in_turn > self.seconds - self.spent:
+            made += len(batch)
+            costs = [_seconds([results[pair] for pair in of_setting[c] if pair in results]) for c in batch]
+            cheapest, dearest = min(cheapest, *costs), max(dearest, *costs)
+            if self.is_over or cheapest * in_turn > self.seconds - self.spent:
                 return
             seconds = min(self.seconds - self.spent, LONGEST_BATCH * self.seconds)
-            each = max((self.spent - start) / len(made), max(costs) / n_workers)
-            size = max(min(int(seconds / each) if each else len(made), len(made)), 1)
+            each = max((self.spent - start) / made, dearest / n_workers)
+            size = max(min(int(seconds / each) if each else made, made), 1)
 
 
 def _seconds(results: Sequence[Result]) -> float:

@@ -1,6 +1,7 @@
 """A sample of rows that a search is made on in place of all, as `sample` asks."""
 
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,9 +64,17 @@ class Sample:
 
 
 def sample_of(search: Any, X: Any, planned: Sample | None) -> Sample | None:
-    """The rows that a search asks for, those of its plan if X has as many rows; None if it reads all rows."""
+    """The rows that a search asks for, those of its plan if X has as many rows; None if it reads all rows.
+
+    Raises ValueError if `cv` is a list of splits, whose numbers are those of all rows.
+    """
     if search.sample is None:
         return None
+    if isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
+        raise ValueError(
+            f"sample={search.sample!r} draws rows of X, and cv lists rows by their numbers in X. Give a "
+            "splitter, or a number of folds."
+        )
     n = num_samples(X)
     if planned is not None and planned.n == n:
         return planned

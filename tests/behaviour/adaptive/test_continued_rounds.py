@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -74,9 +76,7 @@ def test_scores_are_scikit_learns(kind):
     assert_same_results(ours, theirs, rtol=0 if exact else 1e-12, atol=0)
     # On each of two splits two models kept 2 members, and one of them 4.
     assert ours.report_.members_kept == 2 * (2 * 2 + 4)
-    assert f"trees and iterations of earlier rounds                    {36}".split() == [
-        *["trees", "and", "iterations", "of", "earlier", "rounds", "36"]
-    ] and "earlier rounds" in str(ours.report_)
+    assert re.search(r"trees and iterations of earlier rounds +16\b", str(ours.report_))
 
 
 @pytest.mark.parametrize(

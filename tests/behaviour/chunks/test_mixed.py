@@ -119,7 +119,7 @@ def test_steps(numbers, texts, tmp_path):
         (Lasso(tol=1e-12), {"lasso__alpha": [0.01, 0.1]}, Y, {"scoring": "neg_mean_squared_error"}, 1e-8),
         (RidgeClassifier(), {"ridgeclassifier__alpha": [1.0, 99.0]}, LABELS, {}, 1e-12),
         (Ridge(), RIDGE, Y, {"scoring": "neg_mean_absolute_error", "return_train_score": True}, 1e-11),
-        (Ridge(), RIDGE, Y, {"params": {"ridge__sample_weight": WEIGHTS}}, 1e-11),
+        (Ridge(), RIDGE, Y, {"params": {"ridge__sample_weight": np.tile(WEIGHTS, 2)}}, 1e-11),
         (
             LogisticRegression(tol=1e-6), {"logisticregression__C": [1e-3, 1e-2]}, LABELS,
             {"scoring": "neg_log_loss"}, 1e-5,  # as near as tol asks
@@ -189,6 +189,7 @@ def test_a_column_of_texts_that_becomes_numbers_is_named():
 
 
 OWN = {"ridge__alpha": [0.1, 100.0]}
+LONG, LONG_Y = pd.concat([FRAME, FRAME], ignore_index=True), np.tile(Y, 2)
 
 
 ORDINAL = OrdinalEncoder(encoded_missing_value=-1)
@@ -207,24 +208,25 @@ ORDINAL = OrdinalEncoder(encoded_missing_value=-1)
                 {},
             ),
             "ordinal": (make_pipeline(StandardScaler(), SimpleImputer(), MaxAbsScaler()), ORDINAL, {}),
-            "weights": (None, OneHotEncoder(drop="first"), {"ridge__sample_weight": WEIGHTS}),
+            "weights": (None, OneHotEncoder(drop="first"), {"ridge__sample_weight": np.tile(WEIGHTS, 2)}),
         }.items(),
         strength=1,
     ),
 )
 def test_a_refit_by_summaries(kind, numbers, texts, params, tmp_path):
     model = _model(OwnRidge(), numbers, texts)
-    given = given_as(kind, FRAME, 101, tmp_path)
-    search = GridSearchCV(model, OWN, memory_limit=75_000).fit(given, Y, **params)
-    expected = SklearnSearch(_model(Ridge(), numbers, texts), OWN).fit(FRAME, Y, **params).best_estimator_
+    given = given_as(kind, LONG, 101, tmp_path)
+    search = GridSearchCV(model, OWN, memory_limit=75_000).fit(given, LONG_Y, **params)
+    assert search.report_.bytes_read > 0, "in chunks"
+    expected = SklearnSearch(_model(Ridge(), numbers, texts), OWN).fit(LONG, LONG_Y, **params).best_estimator_
     best = search.best_estimator_
     np.testing.assert_allclose(best[-1].coef_, expected[-1].coef_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(best[-1].intercept_, expected[-1].intercept_, rtol=1e-9)
-    np.testing.assert_allclose(_dense(best[0], FRAME), _dense(expected[0], FRAME), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(search.predict(given), expected.predict(FRAME), rtol=1e-9)
-    np.testing.assert_allclose(search.predict(FRAME), expected.predict(FRAME), rtol=1e-9)
-    np.testing.assert_allclose(search.score(given, Y), expected.score(FRAME, Y), rtol=1e-9)
-    assert list(best.feature_names_in_) == list(FRAME.columns)
+    np.testing.assert_allclose(_dense(best[0], LONG), _dense(expected[0], LONG), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(search.predict(given), expected.predict(LONG), rtol=1e-9)
+    np.testing.assert_allclose(search.predict(LONG), expected.predict(LONG), rtol=1e-9)
+    np.testing.assert_allclose(search.score(given, LONG_Y), expected.score(LONG, LONG_Y), rtol=1e-9)
+    assert list(best.feature_names_in_) == list(LONG.columns)
     for own, theirs in zip(_parts(best[0]), _parts(expected[0]), strict=True):
         assert type(own) is type(theirs)
         for name, value in vars(theirs).items():
@@ -256,7 +258,7 @@ def test_no_pass_for_a_refit_but_where_folds_leave_rows_out(tmp_path):
         made = {}
         for refit in (False, True):
             reads.clear()
-            GridSearchCV(_model(OwnRidge()), {}, cv=cv, memory_limit=75_000, refit=refit).fit(Blocks(read), Y)
+            GridSearchCV(_model(OwnRidge()), {}, cv=cv, memory_limit=LIMIT, refit=refit).fit(Blocks(read), Y)
             made[refit] = len(reads)
         assert made[True] - made[False] <= most, cv  # two read a row that shows the columns
 
@@ -267,7 +269,8 @@ def test_a_refit_that_iterates_and_one_behind_other_steps():
     theirs = make_pipeline(_model(None)[0], StandardScaler(), LogisticRegression(tol=1e-6, C=0.01))
     own[0].set_params(texts__sparse_output=False)
     theirs[0].set_params(texts__sparse_output=False)
-    search = GridSearchCV(own, {}, memory_limit=75_000).fit(given, LABELS)
+    search = GridSearchCV(own, {}, memory_limit=LIMIT).fit(given, LABELS)
+    assert search.report_.bytes_read > 0
     expected = theirs.fit(FRAME, LABELS)
     np.testing.assert_allclose(search.predict_proba(given), expected.predict_proba(FRAME), atol=1e-4)
 
@@ -279,9 +282,45 @@ def test_a_refit_that_iterates_and_one_behind_other_steps():
         (SimpleImputer(strategy="most_frequent"), None, r"SimpleImputer\(strategy='most_frequent', add"),
         (RobustScaler(), None, "RobustScaler reads X whole"),
         (None, OneHotEncoder(min_frequency=2), "OneHotEncoder with rare categories reads X whole"),
+        (None, make_pipeline(ORDINAL, StandardScaler()), "StandardScaler behind an encoder reads X whole"),
     ],
 )
 def test_a_refit_that_summaries_do_not_serve_is_refused(numbers, texts, reason):
     given = given_as("dask", FRAME, 101, None)
     with pytest.raises(TypeError, match=f"the refit cannot read: {reason}"):
         GridSearchCV(_model(OwnRidge(), numbers, texts), OWN, memory_limit=LIMIT).fit(given, Y)
+
+
+def test_a_refit_with_steps_that_do_nothing():
+    first = ColumnTransformer(
+        [("a", StandardScaler(), []), *_model(None)[0].transformers], sparse_threshold=0
+    )
+    model = make_pipeline(first, OwnScaler(), OwnRidge())
+    search = GridSearchCV(model, {"standardscaler": ["passthrough"]}, memory_limit=LIMIT)
+    search.fit(given_as("dask", FRAME, 101, None), Y)
+    expected = make_pipeline(first, Ridge()).fit(FRAME, Y).predict(FRAME)
+    np.testing.assert_allclose(search.predict(FRAME), expected, rtol=1e-9)
+
+
+def test_a_refit_behind_columns_by_their_places():
+    values = FRAME[NUMBERS].to_numpy()
+    inner = ColumnTransformer([("scaled", StandardScaler(), [0, 2])], remainder="passthrough")
+    first = ColumnTransformer([("two", make_pipeline(SimpleImputer(), inner), [0, 1, 2])])
+    search = GridSearchCV(make_pipeline(first, OwnRidge()), {}, memory_limit=limit_for(values, 30))
+    search.fit(Dataset(values), Y)
+    expected = make_pipeline(first, Ridge()).fit(values, Y).predict(values)
+    np.testing.assert_allclose(search.best_estimator_.predict(values), expected, rtol=1e-9)
+
+
+def test_a_refit_to_parts_that_have_categories_of_their_own():
+    frame = LONG.sort_values("city", ignore_index=True).astype({"city": "category"})
+
+    def read():
+        for start in range(0, len(frame), 101):
+            part = frame.iloc[start : start + 101]
+            yield part.assign(city=part["city"].cat.remove_unused_categories())
+
+    search = GridSearchCV(_model(OwnRidge()), {}, memory_limit=LIMIT).fit(Blocks(read), LONG_Y)
+    assert search.report_.bytes_read > 0
+    expected = _model(Ridge()).fit(frame, LONG_Y).predict(frame)
+    np.testing.assert_allclose(search.predict(frame), expected, rtol=1e-9)

@@ -123,3 +123,12 @@ def test_a_checkpoint_of_a_sample_needs_an_integer_to_draw_it(tmp_path):
     with pytest.raises(ValueError, match="X"):  # another sample is another search
         GridSearchCV(TREE, GRID, sample=SOME, random_state=4, **options).fit(Dataset(X), Y)
     GridSearchCV(TREE, GRID, checkpoint=tmp_path / "other.db").fit(X, Y)
+
+
+def test_rows_that_do_not_fit_the_sample_are_refused():
+    search = GridSearchCV(TREE, GRID, sample=SOME)
+    for y in (Y[:-1], np.r_[Y, 0.0]):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            search.fit(X, y)
+    with pytest.raises(ValueError, match="cv lists rows by their numbers in X"):
+        search.set_params(cv=[(np.arange(9), np.arange(9, 20))]).fit(X, Y)

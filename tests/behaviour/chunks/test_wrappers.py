@@ -14,8 +14,9 @@ from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import PoissonRegressor, SGDClassifier, SGDRegressor
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.linear_model import PoissonRegressor, Ridge, SGDClassifier, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 from manyfit.estimators import Incremental, ParallelPostFit
 from manyfit.folds import as_chunk_rows
@@ -135,3 +136,16 @@ def test_clones_and_parameters():
     model = clone(Incremental(SGDRegressor(alpha=0.1), shuffle_blocks=False, random_state=3))
     assert model.get_params()["estimator__alpha"] == 0.1 and model.random_state == 3
     assert not hasattr(model, "estimator_")
+
+
+def test_a_row_of_ones_that_an_encoder_does_not_know_and_several_targets():
+    codes, lazy = rng.integers(5, 9, size=(N, P)), da.from_array(X, chunks=50)
+    model = ParallelPostFit(make_pipeline(OneHotEncoder(), Ridge())).fit(codes, Y)
+    given = da.from_array(codes, chunks=50)
+    np.testing.assert_array_equal(model.predict(given), model.predict(codes))
+    with pytest.raises(ValueError, match="unknown categories"):
+        model.predict(given + 4)
+    forest = ParallelPostFit(RandomForestClassifier(2, random_state=0)).fit(X, np.c_[LABELS, LABELS == "low"])
+    for found, expected in zip(forest.predict_proba(lazy), forest.predict_proba(X), strict=True):
+        assert type(found) is da.Array
+        np.testing.assert_array_equal(found, expected)

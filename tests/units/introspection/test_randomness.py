@@ -35,8 +35,9 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.svm import SVC, LinearSVC
 
-from manyfit.introspection.randomness import is_shareable
+from manyfit.introspection.randomness import find_random_parameter, is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
+from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing.transformers._step_wrappers import (
@@ -359,3 +360,10 @@ def test_arrays_of_other_libraries_are_not_shared_and_not_hashed():
     for _ in range(2):
         CachedTransformer(Counting("a"), cache).fit(X)
     assert CALLS["a.fit"] == 2
+
+
+def test_the_random_state_of_a_grid_search_draws_rows_of_a_sample_only():
+    search = GridSearchCV(Ridge(), {"alpha": [1.0]})
+    assert find_random_parameter(search) is None
+    assert find_random_parameter(search.set_params(sample=3)).name == "random_state"
+    assert find_random_parameter(search.set_params(random_state=0)) is None

@@ -51,7 +51,14 @@ class _DaskSource(ChunkRows):
         return part.compute(scheduler=self._scheduler)
 
     def why_not_on_workers(self) -> str:
-        return "" if self.recomputed or self._futures else "its chunks are in the memory of this process"
+        if self._futures:
+            return ""
+        if not self.recomputed:
+            return "its chunks are in the memory of this process"
+        from distributed import futures_of
+
+        # A task within a task could wait for them, and fill the worker.
+        return "its chunks are computed of data that workers keep" if futures_of(self.X) else ""
 
     @property
     def kept_by_workers(self) -> bool:

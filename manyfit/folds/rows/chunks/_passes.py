@@ -111,5 +111,4 @@ def _passes_of(block: Any, local: list[Rows], origin: Array) -> Passes:
 
 
 def _add(before: tuple[Array, int], after: tuple[Array, int]) -> tuple[Array, int]:
-    before[0].__iadd__(after[0])
-    return before[0], before[1] + after[1]
+    return np.add(before[0], after[0], out=before[0]), before[1] + after[1]

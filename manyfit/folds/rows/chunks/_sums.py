@@ -100,6 +100,11 @@ class ChunkSums(RowSource):
     def source(self) -> Any:
         """The `ChunkRows` that are read."""
 
+    @property
+    @abstractmethod
+    def row_bytes(self) -> int:
+        """Bytes of one row in memory."""
+
     @abstractmethod
     def held(
         self, sets: Sequence[Rows] | None = None, reads: range | None = None

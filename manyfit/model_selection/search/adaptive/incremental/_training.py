@@ -32,7 +32,7 @@ from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets
 from manyfit.metrics import check_scoring
 from manyfit.model_selection.checkpoint._search_identity import identity
-from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input
+from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.results._report import Report
@@ -208,7 +208,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         given = chunk_input(X, y, self.memory_limit)
         X, y, rows = given.X, given.y, given.rows
         if given.sample_weight is not None:
-            params = {"sample_weight": given.sample_weight, **params}
+            params = weights_as_params(self.estimator, given.sample_weight, params)
         lazy = (X if rows is None else None, y, *map(load_targets, params.values()))
         X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
         if rows is not None:
