@@ -38,6 +38,7 @@ class SharedSearch:
     return_predictions: Any = False
     sample: float | None = None
     fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext
+    rounds_may_fail = False  # whether a round goes on to the next if all its fits fail
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any

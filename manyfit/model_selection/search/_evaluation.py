@@ -96,10 +96,11 @@ class Evaluation:
         out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
-        made = [one for one in out if not isinstance(one, NotMade)]
-        check_fit_failures(made, search.error_score)
+        known = [*self.out, *out] if search.rounds_may_fail else out
+        if not self._is_checked_at_end:
+            self._check_failures(known)
         if callable(search.scoring):
-            insert_error_scores(out, search.error_score)
+            insert_error_scores(known, search.error_score)
         for one in report.dropped:
             one["candidate"] += len(self.candidates)
         for group in report.groups:
@@ -119,6 +120,20 @@ class Evaluation:
         if own.stopped_audit:
             self._fit_again(own, own.stopped_audit)
         return self._format(splits.n_splits)
+
+    @property
+    def _is_checked_at_end(self) -> bool:
+        # Only a fit that succeeds says what the scores of a function are called.
+        return self.search.rounds_may_fail and not callable(self.search.scoring)
+
+    def end(self) -> None:
+        """Warn of failed fits of all rounds, or raise if none succeeded, where rounds may fail."""
+        if self._is_checked_at_end:
+            self._check_failures(self.out)
+
+    def _check_failures(self, results: Iterable[Result]) -> None:
+        made = [one for one in results if not isinstance(one, NotMade)]
+        check_fit_failures(made, self.search.error_score)
 
     @property
     def doubts(self) -> dict[Pair, Mapping[str, float]]:

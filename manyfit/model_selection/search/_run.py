@@ -96,6 +96,7 @@ def _search(search: Any, setup: Setup, evaluation: Evaluation) -> None:
             search._run_search(evaluation, callback_ctx=root)
         else:
             search._run_search(evaluation)
+        evaluation.end()
         search.report_ = evaluation.report
         search.report_.sample = None if setup.sample is None else str(setup.sample)
         _choose(search, setup, evaluation)

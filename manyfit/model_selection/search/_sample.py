@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from manyfit._compat import check_method_params, num_samples, safe_indexing
+from manyfit._compat import check_method_params, num_samples, safe_indexing, safe_split
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.job._chunk_inputs import IndexedRows
 from manyfit.model_selection.planning._plan import Plan
@@ -38,15 +38,17 @@ class Sample:
             f"random_state={self.state!r}: folds, scores and the refit are those of the sample"
         )
 
-    def take(self, X: Any, y: Any, params: Any, limit: int) -> tuple[Any, Any, Any]:
+    def take(self, estimator: Any, X: Any, y: Any, params: Any, limit: int) -> tuple[Any, Any, Any]:
         """X and y of the rows, in memory, and the parameters of `fit` that have an entry a row.
+
+        Of a kernel or distances, which an estimator may take as X, also the columns of these rows.
 
         Raises MemoryError if X is read in chunks, and the sample takes more than `limit` bytes.
         """
         params = check_method_params(X, params=params, indices=self.rows)
-        y = None if y is None else safe_indexing(y, self.rows)
         if not isinstance(X, IndexedRows):
-            return safe_indexing(X, self.rows), y, params
+            return *safe_split(estimator, X, y, self.rows), params
+        y = None if y is None else safe_indexing(y, self.rows)
         rows = X.source
         if not isinstance(rows, ChunkRows):
             return rows.take(self.rows), y, params

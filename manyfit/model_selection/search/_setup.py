@@ -165,10 +165,9 @@ def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: F
     X, y = indexable(X, y)
     sample = sample_of(search, X, None if frozen is None else frozen.sample)
     if sample is not None:
-        X, y, params = sample.take(X, y, params, memory_limit_in_bytes(search.memory_limit))
+        X, y, params = sample.take(search.estimator, X, y, params, memory_limit_in_bytes(search.memory_limit))
         source = None
-    copy_to_host = TransferCache()
-    params = check_method_params(X, params=params)
+    copy_to_host, params = TransferCache(), check_method_params(X, params=params)
     routed = search._get_routed_params_for_fit(params)
     # The plan has consumed a `cv` that can be read only once. Any other depends on y.
     once = isinstance(search.cv, Iterable) and not hasattr(search.cv, "split")

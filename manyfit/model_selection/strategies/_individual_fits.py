@@ -157,8 +157,8 @@ def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
     order, job, kept, pairs = context.order, context.fitted, context.folds, item.pairs
     folds = retained_store(context, job, item.candidates) if kept is None else kept.with_options(job.options)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
-    once = len({i for _, i in pairs}) == len(pairs) and continued_fits() is None
-    fit = fit_with_sklearn if order is None and (once or hasattr(job.X, "iloc")) else evaluate
+    cut_again = hasattr(job.X, "iloc") or len({i for _, i in pairs}) == len(pairs)
+    fit = fit_with_sklearn if order is None and cut_again and continued_fits() is None else evaluate
     if order is not None and not context.by_candidate:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         pairs = tuple(sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import (
@@ -77,6 +78,11 @@ def test_scores_are_scikit_learns(kind):
     # On each of two splits two models kept 2 members, and one of them 4.
     assert ours.report_.members_kept == 2 * (2 * 2 + 4)
     assert re.search(r"trees and iterations of earlier rounds +16\b", str(ours.report_))
+    # Fits on a frame go on, too; the last one of boosting does not know the bins of the others as its rows.
+    frame, y = pd.DataFrame(data[0]), pd.Series(data[1])
+    again = HalvingGridSearchCV(model, grid, **options(model)).fit(frame, y)
+    assert again.report_.members_kept == (8 if kind.startswith("histograms") else 16)
+    assert_same_results(again, ours, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import xgboost
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.neural_network import MLPClassifier
 
 from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV, SuccessiveHalvingSearchCV
 from tests._covering import spread
@@ -42,6 +43,30 @@ def test_every_model_is_cross_validated():
     whole = trained(search.best_params_, 4, slice(None))
     np.testing.assert_array_equal(search.best_estimator_.coef_, whole.coef_)
     assert search.n_splits_ == 3 and "refit" in search.report_.seconds
+
+
+def test_a_cv_of_one_split_has_its_score_too():
+    cv = ShuffleSplit(1, test_size=0.3, random_state=1)
+    search = IncrementalSearchCV(SGD, ALPHAS, "grid", max_iter=2, cv=cv, random_state=0).fit(X_CLASS, LABELS)
+    ((train, test),) = cv.split(X_CLASS)
+    params = search.cv_results_["params"]
+    scores = [trained(one, 2, train).score(X_CLASS[test], LABELS[test]) for one in params]
+    assert search.cv_results_["split0_test_score"].tolist() == scores
+    assert search.cv_results_["mean_test_score"].tolist() == scores
+    assert search.history_[-1]["split_scores"] == scores[-1:]
+
+
+def test_labels_in_several_columns():
+    columns = np.column_stack([LABELS == 0, LABELS == 1, X_CLASS[:, 0] > 0]).astype(int)
+    network = MLPClassifier(hidden_layer_sizes=(3,), random_state=0)
+    search = IncrementalSearchCV(network, {"alpha": [0.1]}, "grid", max_iter=2, cv=KFold(2), random_state=0)
+    search.fit(X_CLASS, columns)
+    for i, (train, test) in enumerate(KFold(2).split(X_CLASS)):
+        model = clone(network).set_params(alpha=0.1)
+        for _ in range(2):
+            model.partial_fit(X_CLASS[train], columns[train], classes=[0, 1, 2])
+        score = model.score(X_CLASS[test], columns[test])
+        assert search.cv_results_[f"split{i}_test_score"].tolist() == [score]
 
 
 @pytest.mark.parametrize("n_jobs", spread([1, 2], 1))

@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 from scipy import stats
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV as SklearnGridSearchCV
 from sklearn.model_selection import cross_val_score
@@ -198,6 +199,25 @@ def test_failed_fits_and_an_interrupted_search_leave_no_trial_open() -> None:
     with pytest.raises(ValueError, match="max_depth"):
         OptunaSearchCV(TREE, space, n_trials=6, study=study, error_score="raise").fit(X, Y)
     assert {one.state for one in study.trials} == {TrialState.FAIL}
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores")
+@pytest.mark.parametrize("scoring", [None, lambda model, X, y: {"a": model.score(X, y)}])
+def test_a_batch_whose_only_fits_fail_does_not_end_the_search(scoring: Any) -> None:
+    study = optuna.create_study(direction="maximize")
+    for depth in (2, -5, 3):
+        study.enqueue_trial({"max_depth": depth})
+    options = {"batch_size": 1, "scoring": scoring, "refit": "a" if scoring else True}
+    search = OptunaSearchCV(TREE, {"max_depth": [-5, 2, 3]}, n_trials=3, study=study, **options)
+    with pytest.warns(FitFailedWarning, match="5 fits failed out of a total of"):
+        search.fit(X, Y)
+    states = [trial.state for trial in study.trials]
+    assert states == [TrialState.COMPLETE, TrialState.FAIL, TrialState.COMPLETE]
+    means = search.cv_results_["mean_test_a" if scoring else "mean_test_score"]
+    expected = [cross_val_score(clone(TREE).set_params(max_depth=depth), X, Y).mean() for depth in (2, 3)]
+    np.testing.assert_array_equal(means, [expected[0], np.nan, expected[1]])
+    with pytest.raises(ValueError, match="All the 5 fits failed"):
+        OptunaSearchCV(TREE, {"max_depth": [-5]}, n_trials=2, **options).fit(X, Y)
 
 
 def test_a_pruner_is_asked_after_each_split() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
@@ -12,6 +13,7 @@ from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.random import sample_without_replacement
 
@@ -102,6 +104,17 @@ def test_targets_of_blocks_and_a_plan_that_draws():
 def test_samples_that_cannot_be_drawn(options, error, message):
     with pytest.raises(error, match=message):
         GridSearchCV(TREE, GRID, **{"memory_limit": LIMIT, **options}).fit(Dataset(X), Y)
+
+
+def test_a_kernel_a_matrix_without_an_index_and_a_short_y():
+    labels, kernel, search = np.where(Y > 0, "high", "low"), X @ X.T, {"sample": SOME, "random_state": 3}
+    model, grid = SVC(kernel="precomputed"), {"C": [0.1, 1.0]}
+    expected = SklearnSearch(model, grid).fit(kernel[np.ix_(ROWS, ROWS)], labels[ROWS])
+    _same(GridSearchCV(model, grid, **search).fit(kernel, labels), expected)
+    expected = SklearnSearch(TREE, GRID).fit(scipy.sparse.csr_matrix(X)[ROWS], Y[ROWS])
+    _same(GridSearchCV(TREE, GRID, **search).fit(scipy.sparse.coo_matrix(X), Y), expected)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        GridSearchCV(TREE, GRID, sample=10, random_state=3).fit(X, Y[:-1])
 
 
 def test_refusals_name_the_sample():

@@ -139,6 +139,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         "random_state": ["random_state"],
     }
     checkpoint = None  # Optuna's storage keeps the trials
+    rounds_may_fail = True  # a batch may have one new setting
     study_: Any
 
     def __init__(

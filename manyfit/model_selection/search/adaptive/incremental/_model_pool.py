@@ -49,15 +49,19 @@ class ModelPool:
 
     `history` has a record of each score, `records` the same by model. `stopped`: models that have failed or
     stalled. `trained`: models and splits that were trained in this process, and not restored from the file.
+    `by_split`: whether records have the scores of the splits.
     """
 
-    def __init__(self, trainer: Trainer, n_splits: int, error_score: Any, file: ModelFile | None) -> None:
+    def __init__(
+        self, trainer: Trainer, n_splits: int, error_score: Any, file: ModelFile | None, by_split: bool
+    ) -> None:
         self.history: Records = []
         self.records: dict[Any, Records] = {}
         self.stopped: set[Any] = set()
         self.trained: set[tuple[Any, int]] = set()
         self.report = Report()
         self._trainer, self.n_splits, self._error_score, self._file = trainer, n_splits, error_score, file
+        self._by_split = by_split
         self._models: dict[Any, list[Trained]] = {}
         self._params: dict[Any, Any] = {}
         self._failed: set[Any] = set()
@@ -93,7 +97,8 @@ class ModelPool:
         seconds = time.perf_counter() - self._start
         for j, (one, target) in enumerate(targets.items()):
             own = results[j * self.n_splits : (j + 1) * self.n_splits]
-            record = new_record(one, self._params[one], target, target - made.get(one, 0), own)
+            new = target - made.get(one, 0)
+            record = new_record(one, self._params[one], target, new, own, self._by_split)
             self.records.setdefault(one, []).append(record | {"elapsed_wall_time": seconds})
             self.history.append(self.records[one][-1])
         others = self.records.keys() - targets.keys() - self._failed

@@ -12,8 +12,10 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 
 
-def new_record(name: Any, params: Any, calls: int, n_new: int, results: Sequence[Result]) -> dict[str, Any]:
-    """The record of a model after some calls; `results` are those of its splits."""
+def new_record(
+    name: Any, params: Any, calls: int, n_new: int, results: Sequence[Result], by_split: bool
+) -> dict[str, Any]:
+    """The record of a model after some calls; `results` are those of its splits, shown if `by_split`."""
     scores = [float(one["test_scores"]) for one in results]
     record = {
         "model_id": name,
@@ -23,7 +25,7 @@ def new_record(name: Any, params: Any, calls: int, n_new: int, results: Sequence
         "score": float(np.mean(scores)),
         "score_time": float(np.mean([one["score_time"] for one in results])),
     }
-    if len(results) > 1:
+    if by_split:
         record["split_scores"] = scores
     if isinstance(name, str):
         record["bracket"] = int(name.partition("=")[2].partition("-")[0])

@@ -14,6 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, ShuffleSplit, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.multiclass import type_of_target
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import (
@@ -172,7 +173,8 @@ class IncrementalSearch(SklearnBaseSearchCV):
         classes = fit_params.pop("classes", None)
         X, y, given = self._load(X, y, fit_params)
         if classes is None and is_classifier(self.estimator):
-            classes = np.unique(y)
+            several = type_of_target(y) == "multilabel-indicator"
+            classes = np.arange(np.shape(y)[1]) if several else np.unique(y)
         scorer = check_scoring(self.estimator, scoring=self.scoring)
         metadata = weights_of(given)
         root = callback_context(self, None).call_on_fit_task_begin(
@@ -263,7 +265,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         trainer: Trainer = EngineTrainer(fits, classes)
         if isinstance(job.X, ChunkRows):
             trainer = ChunkTrainer(replace(job, candidates=[]), job.X, classes)
-        return ModelPool(trainer, job.splits.n_splits, self.error_score, file)
+        return ModelPool(trainer, job.splits.n_splits, self.error_score, file, self.cv is not None)
 
     def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """What of the parameters of `fit` goes to the estimator, the scorer and the splitter."""
