@@ -102,20 +102,21 @@ def _look_on_workers(X: ChunkRows, client: Any) -> str:
         return f"it would be sent to workers in {len(pickled):,} bytes"
     if not X.in_files:
         return ""
-    ends = _ends(X)
-    for worker, found in client.run(_ends_on_worker, pickled, on_error="return").items():
+    own = _some_rows(X)
+    for worker, found in client.run(_rows_on_worker, pickled, on_error="return").items():
         if isinstance(found, Exception):
             return f"the worker {worker} cannot open it: {type(found).__name__}: {found}"
-        if ends != found:
+        if own != found:
             return f"the worker {worker} finds other rows under its name"
     return ""
 
 
-def _ends(X: ChunkRows) -> list[str]:
-    """The first and the last row of an X in files, as texts."""
-    ends = (X.load_frame(row, row + 1) for row in (0, X.shape[0] - 1))
-    return [repr(np.asarray(one, dtype=object).tolist()) for one in ends]
+def _some_rows(X: ChunkRows) -> list[str]:
+    """The first, the middle and the last row of an X in files, as texts."""
+    n = X.shape[0]
+    rows = (X.load_frame(row, row + 1) for row in (0, n // 2, n - 1))
+    return [repr(np.asarray(one, dtype=object).tolist()) for one in rows]
 
 
-def _ends_on_worker(pickled: bytes) -> list[str]:
-    return _ends(cloudpickle.loads(pickled))
+def _rows_on_worker(pickled: bytes) -> list[str]:
+    return _some_rows(cloudpickle.loads(pickled))

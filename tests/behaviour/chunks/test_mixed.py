@@ -119,7 +119,7 @@ def test_steps(numbers, texts, tmp_path):
         (Lasso(tol=1e-12), {"lasso__alpha": [0.01, 0.1]}, Y, {"scoring": "neg_mean_squared_error"}, 1e-8),
         (RidgeClassifier(), {"ridgeclassifier__alpha": [1.0, 99.0]}, LABELS, {}, 1e-12),
         (Ridge(), RIDGE, Y, {"scoring": "neg_mean_absolute_error", "return_train_score": True}, 1e-11),
-        (Ridge(), RIDGE, Y, {"params": {"ridge__sample_weight": np.tile(WEIGHTS, 2)}}, 1e-11),
+        (Ridge(), RIDGE, Y, {"params": {"ridge__sample_weight": WEIGHTS}}, 1e-11),
         (
             LogisticRegression(tol=1e-6), {"logisticregression__C": [1e-3, 1e-2]}, LABELS,
             {"scoring": "neg_log_loss"}, 1e-5,  # as near as tol asks
