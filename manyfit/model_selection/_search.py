@@ -153,6 +153,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         `cross_val_predict`, if each row is tested once. For other splits a list of pairs: the test rows of a
         split, and their predictions. With "all", a list of these for the settings of `cv_results_`. None
         in place of a setting of which a fit failed or was not made.
+    sample_indices_ : array of int
+        Only with `sample`: the drawn rows of X, in order. `cv_predictions_` are of these.
     partial_results_ : list of dict
         Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
@@ -267,12 +269,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
         self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
-        self.client, self.checkpoint = client, checkpoint
-        self.early_stopping, self.engine = early_stopping, engine
+        self.client, self.checkpoint, self.engine = client, checkpoint, engine
+        self.early_stopping = early_stopping
         self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
         self.return_predictions = return_predictions
-        self.sample = sample
-        self.random_state = random_state
+        self.sample, self.random_state = sample, random_state
 
 
 @accept_device_data
@@ -392,8 +393,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
             error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
         self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
-        self.client, self.checkpoint = client, checkpoint
-        self.early_stopping, self.engine = early_stopping, engine
+        self.client, self.checkpoint, self.engine = client, checkpoint, engine
+        self.early_stopping = early_stopping
         self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
         self.return_predictions = return_predictions
         self.sample = sample

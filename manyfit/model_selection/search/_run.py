@@ -98,7 +98,8 @@ def _search(search: Any, setup: Setup, evaluation: Evaluation) -> None:
             search._run_search(evaluation)
         evaluation.end()
         search.report_ = evaluation.report
-        search.report_.sample = None if setup.sample is None else str(setup.sample)
+        if setup.sample is not None:
+            search.report_.sample, search.sample_indices_ = str(setup.sample), setup.sample.rows
         _choose(search, setup, evaluation)
         if search.refit:
             context = root.subcontext(task_name="refit-with-best-params")

@@ -60,6 +60,7 @@ def test_parts_weights_and_groups():
         TREE, GRID, n_iter=2, cv=GroupKFold(3), sample=SOME / N, random_state=3, memory_limit=LIMIT
     ).fit(Dataset(X), Y, groups=groups, sample_weight=weights)
     assert search.report_.sample.startswith("the search is made on a sample of 120 of 599 rows")
+    assert search.sample_indices_.size == 120 and (np.diff(search.sample_indices_) > 0).all()
     grid = {name: [one[name] for one in search.cv_results_["params"]] for name in GRID}
     expected = SklearnSearch(TREE, grid, cv=GroupKFold(3))
     _same(search, expected.fit(X[ROWS], Y[ROWS], groups=groups[ROWS], sample_weight=weights[ROWS]))
