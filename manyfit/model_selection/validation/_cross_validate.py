@@ -36,6 +36,7 @@ from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
 from manyfit.model_selection.validation._nested_search import answer_nested_search
+from manyfit.model_selection.validation._one_clone import clone_once, draw_calls, with_own_clones
 from manyfit.model_selection.validation._own_keywords import (
     OwnKeywords,
     own_keywords,
@@ -60,10 +61,11 @@ class EngineParallel:
         self._own = own_keywords()
 
     def __call__(self, calls: Iterable[Any]) -> list[Any]:
-        drawn = list(calls)
+        # A fit of the engine clones its estimator.
+        drawn = draw_calls(calls)
         if drawn and all(is_fit_and_score(unwrap_delayed(function)[0]) for function, _, _ in drawn):
             return self._run(self._job([(*args[:3], kwargs) for _, args, kwargs in drawn]))
-        return self._pass_on(drawn)
+        return self._pass_on(with_own_clones(drawn))
 
     def _pass_on(self, calls: Iterable[Any]) -> list[Any]:
         """Run calls as scikit-learn does."""
@@ -219,6 +221,7 @@ _SCORING = {"check_scoring": _check_scoring}
 _NAMES = {
     "Parallel": EngineParallel,
     "check_cv": check_device_cv,
+    "clone": clone_once,
     **_SCORING,
 }
 

@@ -216,3 +216,24 @@ def test_the_first_error_is_raised_first():
             module.validation_curve(
                 Refuses(), X, Y, param_name="a", param_range=[0, 1], cv=3, error_score="raise"
             )
+
+
+class _CountedTree(DecisionTreeRegressor):
+    """A tree that counts its clones."""
+
+    clones = 0
+
+    def __sklearn_clone__(self):
+        type(self).clones += 1
+        return super().__sklearn_clone__()
+
+
+@pytest.mark.parametrize("name", ["cross_val_score", "validation_curve", "learning_curve"])
+def test_clones_are_no_more_than_in_sklearn(name):
+    varied = {"param_name": "max_depth", "param_range": range(1, 4)} if name == "validation_curve" else {}
+    made = []
+    for library in (ours, sk):
+        _CountedTree.clones = 0
+        getattr(library, name)(_CountedTree(random_state=0), X, Y, cv=4, **varied)
+        made.append(_CountedTree.clones)
+    assert made[0] <= made[1] + 1
