@@ -21,6 +21,7 @@ from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
+from manyfit.model_selection.sharing._setting_facts import OWN_ROWS, SettingFacts
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, OwnRows
@@ -49,8 +50,7 @@ def evaluate(
     result: Result | None = None
     failed: Exception | None = None
     try:
-        draws = is_deterministic(ready.model) is not True
-        with trial(draws=draws), folds.shared_fits(), folds.options.fits_within():
+        with trial(draws=ready.facts.draws), folds.shared_fits(), folds.options.fits_within():
             result = _shared_fit(ready, folds)
     except InputWritten:
         folds.writers |= ready.strange
@@ -175,35 +175,47 @@ class _SharedSetting:
 
     model: Any
     fold: SharedFold
-    strange_steps: frozenset[Hashable]
+    facts: SettingFacts
     strange_scorers: frozenset[Hashable]
 
     @property
     def strange(self) -> frozenset[Hashable]:
-        return self.strange_steps | self.strange_scorers
+        return self.facts.strange_steps | self.strange_scorers
 
 
 def _prepare(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> _SharedSetting | None:
     """The estimator and fold to fit a setting on shared rows; None if it needs rows of its own."""
     with suppress(Exception):
+        known = folds.settings
         # Before `set_params`, whose calls an estimator may count.
-        if not folds.share_steps and any_of(strangers(estimator)):
+        if (facts := known.get(estimator, params)) is None and not folds.share_steps:
+            facts = known.keep(estimator, params, OWN_ROWS) if any_of(strangers(estimator)) else None
+        if facts is OWN_ROWS:
             return None
         model = clone(estimator).set_params(**clone(dict(params), safe=False))
-        if writes_in_place(model):
+        if facts is None:
+            facts = known.keep(estimator, params, _facts_of(model, folds))
+        if facts is OWN_ROWS:
             return None
-        ready = _SharedSetting(model, folds.get(i, model), frozenset(strangers(model)), folds.strange_scorers)
-        if ready.strange_steps and not (folds.share_steps and has_shareable_prefix(model)):
-            return None
+        ready = _SharedSetting(model, folds.get(i, model), facts, folds.strange_scorers)
         return ready if folds.writers.isdisjoint(ready.strange) else None
     return None
+
+
+def _facts_of(model: Any, folds: FoldStore) -> SettingFacts:
+    if writes_in_place(model):
+        return OWN_ROWS
+    strange = frozenset(strangers(model))
+    if strange and not (folds.share_steps and has_shareable_prefix(model)):
+        return OWN_ROWS
+    return SettingFacts(strange, draws=is_deterministic(model) is not True)
 
 
 def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     options, fold, model, copies = folds.options, ready.fold, ready.model, OwnRows()
     start = time.perf_counter()
     calls_scorer = needs_estimator(options.scorer)
-    copies_X = bool(ready.strange_steps or (ready.strange_scorers and calls_scorer))
+    copies_X = bool(ready.facts.strange_steps or (ready.strange_scorers and calls_scorer))
 
     def cached(rows: Any, copied: bool) -> Any:
         shared = None if rows is None else fold.cache.share(rows)

@@ -23,6 +23,7 @@ from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.sharing._fold_cache import FoldCache, nbytes_of
+from manyfit.model_selection.sharing._setting_facts import KnownSettings
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.sharing.rows._known_readers import strangers_among_scorers
 
@@ -92,6 +93,7 @@ class FoldStore:
         self._rowwise, self._requests = (rowwise, requests) if share_steps else (None, None)
         self._splits = splits
         self.writers = set[Hashable]()
+        self.settings = KnownSettings()
         self._folds: dict[tuple[int, bool], SharedFold] = {}
         self._dropped_counts = Counter[str]()
         self._host_copies = TransferCache(weak=True)
