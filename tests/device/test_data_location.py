@@ -109,7 +109,6 @@ def test_precomputed_kernels_are_cut_on_the_host(grid):
     ("model", "grid"),
     [
         (LinearDiscriminantAnalysis(), {"solver": ["svd", "lsqr"]}),
-        (LinearDiscriminantAnalysis(solver="eigen"), {"tol": [1e-4]}),
         (make_pipeline(Ridge(positive=True)), {"ridge__alpha": [0.1, 1.0]}),
     ],
 )
