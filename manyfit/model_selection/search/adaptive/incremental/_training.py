@@ -30,7 +30,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets
+from manyfit.folds import ChunkRows, Splits, load_targets, prepare_rows
 from manyfit.metrics import check_scoring
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
@@ -214,7 +214,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         lazy = (X if rows is None else None, y, *map(load_targets, params.values()))
         X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
         if rows is not None:
-            expect_rows(rows, y)
+            prepare_rows(rows, y)
             rows.count()
             X = IndexedRows(rows)
         X, y = indexable(X, y)
