@@ -58,8 +58,9 @@ class IncrementalSearchCV(IncrementalSearch):
         each split, and their mean score decides.
     checkpoint : str or path-like, default=None
         A file of scores and models. The search continues from it if it is interrupted, also in another
-        process, with the same result; `random_state` has to be an integer. The models in it are pickles,
-        which can run any code when they are read: give no file that others may have written.
+        process, with the same result; `random_state` has to be an integer, unless it goes through a grid with
+        `cv`. The models in it are pickles, which can run any code when they are read: give no file that
+        others may have written. Models that cannot be pickled are trained again from their first call.
     memory_limit : int or str, default=None
         Bytes (``"512MB"``) above which an X that lies in chunks is read in chunks; None: half of the
         machine's memory.
