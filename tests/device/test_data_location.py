@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -17,7 +18,7 @@ from sklearn.svm import SVC, SVR
 
 import manyfit
 from manyfit import estimators
-from manyfit._compat import DEVICE_TAKES_HOST_INDICES
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, array_api_dispatch
 from manyfit.arrays import to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Splits
@@ -102,6 +103,21 @@ def test_precomputed_kernels_are_cut_on_the_host(grid):
         found = GridSearchCV(model, grid, cv=3, refit=False, error_score="raise").fit(there(kernel), there(Y))
     assert crossed.bytes_to_host == kernel.nbytes + Y.nbytes
     alike(found, GridSearchCV(model, grid, cv=3, refit=False).fit(kernel, Y))
+
+
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (LinearDiscriminantAnalysis(), {"solver": ["svd", "lsqr"]}),
+        (make_pipeline(Ridge(positive=True)), {"ridge__alpha": [0.1, 1.0]}),
+    ],
+)
+def test_settings_that_scikit_learn_cannot_fit_there_are_fitted_on_the_host(model, grid):
+    """Its tag for device arrays does not depend on the solver."""
+    y = LABELS if "Linear" in repr(model) else Y
+    with array_api_dispatch(), pytest.warns(HostFallbackWarning, match="cannot be fitted"):
+        found = GridSearchCV(model, grid, refit=False, error_score="raise").fit(there(X), there(y))
+    alike(found, GridSearchCV(model, grid, refit=False).fit(X, y))
 
 
 def test_steps_of_a_setting_are_seen():
