@@ -77,21 +77,21 @@ def test_a_search_that_is_interrupted_continues(tmp_path, at, cv):
 
 def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tmp_path):
     search = SuccessiveHalvingSearchCV(
-        Counted(random_state=0), SPACE, 4, n_initial_iter=5, max_iter=5, random_state=0, memory_limit=3000,
+        Counted(random_state=0), SPACE, 2, n_initial_iter=3, max_iter=3, random_state=0, memory_limit=3000,
         cv=KFold(2), checkpoint=tmp_path / "c",
     )  # fmt: skip
     X = da.from_array(X_CLASS, chunks=(25, X_CLASS.shape[1]))
     whole = clone(search).set_params(checkpoint=None).fit(X, LABELS)
     n_calls = len(CALLS)
-    n_of_pass = n_calls // 5 - X.numblocks[0]  # the best setting makes five calls on all rows at the end
+    n_of_pass = n_calls // 3 - X.numblocks[0]  # the best setting makes three calls on all rows at the end
     CALLS.clear()
-    STOP_AT.append(3 * n_of_pass + 2)  # in the fourth of five passes
+    STOP_AT.append(2 * n_of_pass + 2)  # in the last pass
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, LABELS)
     CALLS.clear()
     STOP_AT.clear()
     again = clone(search).fit(X, LABELS)
-    assert len(CALLS) == n_calls - 3 * n_of_pass
+    assert len(CALLS) == n_calls - 2 * n_of_pass
     assert_same_search(again, whole)
 
 
