@@ -122,9 +122,7 @@ def test_settings_that_scikit_learn_cannot_fit_there_are_fitted_on_the_host(mode
     alike(found, GridSearchCV(model, grid, refit=False).fit(X, y))
 
 
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(), make_pipeline(MinMaxScaler(), LogisticRegression())]
-)
+@pytest.mark.parametrize("model", [LogisticRegression(), make_pipeline(MinMaxScaler(), LogisticRegression())])
 def test_probabilities_of_single_fits_are_scored_there(model):
     """scikit-learn's scorers look for the class in `classes_` with NumPy."""
     options = {"scoring": ["neg_log_loss", "neg_brier_score", "accuracy"], "cv": 3}
