@@ -1,14 +1,15 @@
 """The cases that `make test` runs; `make thorough` runs the rest, which is marked as thorough.
 
 `covering` chooses combinations of several parameters, `spread` some cases of a list. A run with
-``-m "not thorough"`` does not make the rest at all: it would take seconds to collect what is left out.
+``-m "not thorough"`` does not make the rest at all: it would take seconds to collect what is left out. The mark
+``cases(n)`` stands at tests of few cases that take long: `few` chooses those that are run.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, ItemsView, Sequence
+from collections.abc import Callable, Collection, ItemsView, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -43,6 +44,19 @@ def spread(cases: Collection[Any], n: int) -> list[Any]:
     return [
         _case([one], i in kept) for i, one in enumerate(_labelled(cases)) if i in kept or MAKES_THOROUGH_CASES
     ]
+
+
+def few(cases: Sequence[T], n: int, values: Callable[[T], Collection[Any]]) -> list[T]:
+    """At most `n` cases: again and again that with most `values` that none has yet, evenly spread where it is open."""
+    left = evenly(cases, n)
+    left += [case for case in cases if not any(case is one for one in left)]
+    chosen: list[T] = []
+    seen: set[Any] = set()
+    while left and len(chosen) < n:
+        best = max(range(len(left)), key=lambda i: len({*values(left[i])} - seen))
+        seen |= {*values(left[best])}
+        chosen.append(left.pop(best))
+    return chosen
 
 
 def evenly(things: Sequence[T], n: int | None) -> list[T]:

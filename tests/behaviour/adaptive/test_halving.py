@@ -71,6 +71,7 @@ def same(ours, theirs, fit_params=None, data=(X, Y), rtol=1e-9):
 ELIMINATES = {"factor": 2, "aggressive_elimination": True, "min_resources": 20, "max_resources": 40}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("kind", "more"), covering(GRIDS, [{}, ELIMINATES], strength=1))
 def test_rows_as_the_resource(kind, more):
     model, grid = GRIDS[kind]

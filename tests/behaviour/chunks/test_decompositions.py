@@ -65,6 +65,7 @@ def _by_products(monkeypatch):
     monkeypatch.setattr(_decomposition, "matrix_bytes", lambda p: 2**62)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("PCA and TruncatedSVD on X in chunks are those of the same X in memory")
 @pytest.mark.parametrize(
     ("name", "kind"), list(zip(PCAS, cycle(["h5py", "zarr", "dask", "memmap"]), strict=False))

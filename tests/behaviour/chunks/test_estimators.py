@@ -124,6 +124,7 @@ ITERATIVE = {
 }
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_solvers_that_iterate(name):
     weights = WEIGHTS if name in ("classes", "liblinear", "svr", "poisson") else None

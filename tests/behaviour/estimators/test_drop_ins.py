@@ -181,6 +181,7 @@ def test_a_search_is_planned_and_shared_as_over_scikit_learns(wrapped):
     assert type(found.best_estimator_) is type(ours)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("ours", "grid"),
     [

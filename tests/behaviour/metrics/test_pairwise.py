@@ -525,6 +525,7 @@ def test_tiles_cover_all_pairs_and_fit():
     assert len(list(tile_slices(EUCLIDEAN, x, x, 10**9))) == 1
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Pairwise metrics need bounded memory beside their result")
 @pytest.mark.parametrize(
     "metric", ["euclidean", "manhattan", "chebyshev", "minkowski", "mahalanobis", "dice"]

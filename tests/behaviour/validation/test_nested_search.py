@@ -85,6 +85,7 @@ def test_frames_of_numbers_and_of_categories(answers):
     assert [report.fits_done for report in answers] == [0, 0]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("search", "options"),
     [

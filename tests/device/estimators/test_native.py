@@ -59,6 +59,7 @@ def at_home(values):
     return to_host(values) if is_array(values) else np.asarray(values)
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize(
     ("weighted", "twin", "params", "y", "atol"), covering([False, True], CASES, strength=1)
 )

@@ -160,6 +160,7 @@ def test_area_of_one_against_the_rest(xp, device, weighted, average, ties):
     check(roc_auc_score, *of_many(ties=ties), xp, device, weights(weighted), **options)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 @TIES
 def test_area_of_one_against_one(xp, device, average, ties):
