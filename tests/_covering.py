@@ -1,8 +1,8 @@
 """The cases that `make test` runs; `make thorough` runs the rest, which is marked as thorough.
 
 `covering` chooses combinations of several parameters, `spread` some cases of a list. A run with
-``-m "not thorough"`` does not make the rest at all: it would take seconds to collect what is left out. The mark
-``cases(n)`` stands at tests of few cases that take long: `few` chooses those that are run.
+``-m "not thorough"`` does not make the rest at all: it would take seconds to collect what is left out.
+The mark ``cases(n)`` stands at tests whose cases take long or are very many: `few` chooses those that run.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def spread(cases: Collection[Any], n: int) -> list[Any]:
 
 
 def few(cases: Sequence[T], n: int, values: Callable[[T], Collection[Any]]) -> list[T]:
-    """At most `n` cases: again and again that with most `values` that none has yet, evenly spread where it is open."""
+    """At most `n` cases: again and again that whose `values` are in fewest so far, else evenly spread."""
     left = evenly(cases, n)
     left += [case for case in cases if not any(case is one for one in left)]
     chosen: list[T] = []
-    seen: set[Any] = set()
+    used: Counter[Any] = Counter()
     while left and len(chosen) < n:
-        best = max(range(len(left)), key=lambda i: len({*values(left[i])} - seen))
-        seen |= {*values(left[best])}
+        best = min(range(len(left)), key=lambda i: sum(used[one] for one in values(left[i])))
+        used.update(values(left[best]))
         chosen.append(left.pop(best))
     return chosen
 

@@ -99,6 +99,7 @@ def memory(request, monkeypatch):
         monkeypatch.setattr(_pair_tiles, "DEVICE_BYTES", request.param)
 
 
+@pytest.mark.cases(44)
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("case", METRICS, ids=named)
@@ -141,6 +142,7 @@ def test_variances_and_covariances_of_x():
         assert_same(metrics.pairwise_distances(there(X), metric=metric), wanted)
 
 
+@pytest.mark.cases(24)
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("case", KERNELS, ids=named)

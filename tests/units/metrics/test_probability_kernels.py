@@ -78,6 +78,7 @@ def test_two_classes(xp, device, function, weighted):
     check(function, y, P[:1], xp, device, weights(weighted))
 
 
+@pytest.mark.cases(12)
 @WEIGHTS
 @pytest.mark.parametrize("function", OF_PROBABILITIES)
 @pytest.mark.parametrize("K", [2, 4])

@@ -93,6 +93,7 @@ RANKED = {
 }
 
 
+@pytest.mark.cases(32)
 @WEIGHTS
 @pytest.mark.parametrize("ranked", RANKED)
 @APART
@@ -195,6 +196,7 @@ def test_precision_of_many_classes(xp, device, weighted, average):
     check(average_precision_score, *of_many(), xp, device, weights(weighted), average=average)
 
 
+@pytest.mark.cases(12)
 @WEIGHTS
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples"])
 @pytest.mark.parametrize("function", [roc_auc_score, average_precision_score])
