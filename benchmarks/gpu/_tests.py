@@ -19,7 +19,7 @@ from benchmarks.gpu._timed import Row
 
 _ROOT = Path(__file__).parents[2]
 # Each process compiles its own kernels, which takes most of the time of these tests.
-_PROCESSES = 4
+_PROCESSES = 8
 _OUTCOMES = ("failure", "error", "skipped")
 _NOTHING_COLLECTED = 5
 
@@ -38,14 +38,14 @@ def run_tests(seconds: float, quick: bool, keep: Callable[[Row], None]) -> None:
 
 
 def folders() -> list[str]:
-    """Return the folders whose own tests use the fixture `xp`, or have the mark.
+    """Return the folders whose own tests use the fixture `xp`, or one made of it, or have the mark.
 
     Drop-in estimators come last: they fit each of cuML's estimators, which may take the rest of the time.
     """
     found = {
         path.parent.relative_to(_ROOT).as_posix()
         for path in (_ROOT / "tests").rglob("test_*.py")
-        if re.search(r"def test_\w*\([^)]*\bxp\b|mark\.gpu\b", path.read_text())
+        if re.search(r"def test_\w*\([^)]*\b(xp|place|device)\b|mark\.gpu\b", path.read_text())
     }
     return sorted(found, key=lambda folder: ("estimators" in folder, folder))
 
@@ -58,7 +58,9 @@ def _run(folder: str, place: Place, seconds: float) -> Row:
     chosen = ["-m", "gpu"] if place.library == "cupy" else ["-k", place.library]
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        # pytest-benchmark, if it is installed, refuses to work beside xdist.
+        plugins = ["-p", "no:cacheprovider", "-p", "no:benchmark"]
+        command = [sys.executable, "-m", "pytest", "-q", *plugins, f"--junitxml={report}"]
         # Not the folders within it, which have rows of their own.
         command += [*chosen, *sorted(map(str, (_ROOT / folder).glob("test_*.py")))]
         if find_spec("xdist") is not None and not place.imitated:

@@ -65,7 +65,8 @@ def column_indices(X: Any, key: Any) -> list[int]:
 
 def validate_parameters(estimator: Any) -> None:
     """Raise scikit-learn's own error for constructor parameters that it refuses before a fit."""
-    estimator._validate_params()
+    if hasattr(estimator, "_parameter_constraints"):  # LabelEncoder has none
+        estimator._validate_params()
 
 
 def check_parameters(estimator: Any, names: Collection[str] | None = None) -> str | None:

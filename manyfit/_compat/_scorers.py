@@ -57,17 +57,35 @@ def scorer_parts(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any]
 
     None for any other scorer, and for a subclass, which may read the estimator.
     """
-    if type(scorer) is not _Scorer:
+    if type(scorer) not in (_Scorer, _PreparingScorer):
         return None
     assert isinstance(scorer, _BaseScorer)
     return scorer._score_func, float(scorer._sign), dict(scorer._kwargs), scorer._response_method
 
 
-def replace_metric(scorer: Any, metric: Callable[..., Any]) -> Any:
-    """A copy of a scorer made by ``make_scorer``, with another metric; metadata requests are kept."""
+def replace_metric(
+    scorer: Any, metric: Callable[..., Any], prepare: Callable[[Any, str], Any] | None = None
+) -> Any:
+    """A copy of a scorer made by ``make_scorer``, with another metric; metadata requests are kept.
+
+    ``prepare(estimator, response_method)`` returns the estimator that predicts.
+    """
     copied = copy.copy(scorer)
     copied._score_func = metric
+    if prepare is not None:
+        copied.__class__ = _PreparingScorer
+        copied._prepare = prepare
     return copied
+
+
+class _PreparingScorer(_Scorer):
+    """A scorer that has an estimator prepared for its predictions."""
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> Any:
+        def call(estimator: Any, response_method: str, *args: Any, **options: Any) -> Any:
+            return method_caller(self._prepare(estimator, response_method), response_method, *args, **options)
+
+        return super()._score(call, estimator, X, y_true, **kwargs)
 
 
 def map_scorers(scorer: Any, replace: Callable[[Any], Any]) -> Any:

@@ -158,8 +158,9 @@ def describe(client: "Client") -> ClusterDescription:
     names = [name for name in PACKAGES if name != "python"]  # Python's own version comes with any
     of_scheduler = _ask(client, scheduler.versions, packages=names)
     of_workers = client.sync(ask_versions, client, list(identity["workers"]), names, TIMEOUT_S)
+    gpus = _ask_gpus(client, identity["workers"])
     workers = [
-        _worker(address, info, plain_versions(of_workers.get(address), PACKAGES))
+        _worker(address, info, gpus.get(address) or {}, plain_versions(of_workers.get(address), PACKAGES))
         for address, info in identity["workers"].items()
     ]
     return ClusterDescription(
@@ -192,15 +193,25 @@ def _ask(client: Any, question: Any, **arguments: Any) -> Any:
         return None
 
 
-def _worker(address: str, info: Mapping[str, Any], versions: Mapping[str, str | None]) -> WorkerDescription:
+def _ask_gpus(client: Any, workers: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask workers that declare a GPU for its name and memory: not all tell them when they start."""
+    addresses = [address for address, info in workers.items() if info["resources"].get(GPU)]
+    if not addresses:
+        return {}
+    message = {"op": "get_monitor_info", "recent": True}
+    return _ask(client, client.scheduler.broadcast, msg=message, workers=addresses, on_error="ignore") or {}
+
+
+def _worker(
+    address: str, info: Mapping[str, Any], gpu: Mapping[str, Any], versions: Mapping[str, str | None]
+) -> WorkerDescription:
     slots = int(info["resources"].get(GPU, 0))
-    gpu = info.get("gpu") or {}
     return WorkerDescription(
         name=str(info["name"]),
         address=address,
         host=info["host"],
-        device=(gpu.get("name") or "GPU") if slots else None,
-        device_memory=gpu.get("memory-total") if slots else None,
+        device=(gpu.get("gpu_name") or "GPU") if slots else None,
+        device_memory=gpu.get("gpu_memory_total") if slots else None,
         memory_limit=info["memory_limit"] or 0,
         threads=info["nthreads"],
         slots=slots or info["nthreads"],

@@ -49,11 +49,16 @@ class Dispatch:
             )
         if self.since > _VERSION:
             return f"scikit-learn supports it on a device since {'.'.join(map(str, self.since))}"
-        for name, values in (self.only or {}).items():
+        for name in self.only or {}:
             value = getattr(estimator, name)
-            if not any(value is one or (type(value) is type(one) and value == one) for one in values):
+            if not self.supports(name, value):
                 return f"scikit-learn does not support {name}={value!r} on a device"
         return _unsupported_part(estimator) if self.holds else None
+
+    def supports(self, name: str, value: Any) -> bool:
+        """Whether scikit-learn fits on a device with this value of a parameter."""
+        values = (self.only or {}).get(name, (value,))
+        return any(value is one or (type(value) is type(one) and value == one) for one in values)
 
 
 def _unsupported_part(estimator: Any) -> str | None:

@@ -225,7 +225,7 @@ def test_tests_are_counted(tmp_path):
     assert (row["passed"], row["failed"], row["skipped"]) == (1, 1, 1)
     assert row["failed_tests"] == ["a::c"]
     assert row["failure"] == "1 failed, the first a::c"
-    assert {"tests/units/arrays", "tests/units/metrics"} <= set(_tests.folders())
+    assert {"tests/units/arrays", "tests/units/metrics", "tests/device"} <= set(_tests.folders())
     assert _tests.folders()[-1] == "tests/device/estimators"  # the longest
 
 

@@ -314,8 +314,8 @@ def test_gpu_workers_declare_their_slots(gpus, tmp_path):
     preload = tmp_path / "tells.py"
     preload.write_text(
         "def dask_setup(worker):\n"
-        "    told = {'name': 'Imitated 1', 'memory-total': 85 * 2**30}\n"
-        "    worker.startup_information['gpu'] = lambda worker: told\n"
+        "    told = {'gpu_name': 'Imitated 1', 'gpu_memory_total': 85 * 2**30}\n"
+        "    worker.handlers['get_monitor_info'] = lambda recent: told\n"
     )
     with local_cluster(slots_per_gpu=2, preload=[str(preload)]) as client:
         (worker,) = describe(client).workers

@@ -9,19 +9,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, SVR
 
 import manyfit
 from manyfit import estimators
-from manyfit._compat import DEVICE_TAKES_HOST_INDICES
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, array_api_dispatch
 from manyfit.arrays import to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Splits
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, cross_val_score
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, cross_val_score, cross_validate
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.planning import _planner
 from manyfit.model_selection.planning._planner import prepare
@@ -102,6 +105,35 @@ def test_precomputed_kernels_are_cut_on_the_host(grid):
         found = GridSearchCV(model, grid, cv=3, refit=False, error_score="raise").fit(there(kernel), there(Y))
     assert crossed.bytes_to_host == kernel.nbytes + Y.nbytes
     alike(found, GridSearchCV(model, grid, cv=3, refit=False).fit(kernel, Y))
+
+
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (LinearDiscriminantAnalysis(), {"solver": ["svd", "lsqr"]}),
+        (make_pipeline(Ridge(positive=True)), {"ridge__alpha": [0.1, 1.0]}),
+    ],
+)
+def test_settings_that_scikit_learn_cannot_fit_there_are_fitted_on_the_host(model, grid):
+    """Its tag for device arrays does not depend on the solver."""
+    y = LABELS if "Linear" in repr(model) else Y
+    with array_api_dispatch(), pytest.warns(HostFallbackWarning, match="cannot be fitted"):
+        found = GridSearchCV(model, grid, refit=False, error_score="raise").fit(there(X), there(y))
+    alike(found, GridSearchCV(model, grid, refit=False).fit(X, y))
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), make_pipeline(MinMaxScaler(), LogisticRegression())])
+def test_probabilities_of_single_fits_are_scored_there(model):
+    """scikit-learn's scorers look for the class in `classes_` with NumPy."""
+    options = {"scoring": ["neg_log_loss", "neg_brier_score", "accuracy"], "cv": 3}
+    with array_api_dispatch():
+        found = cross_validate(model, there(X), there(LABELS), error_score="raise", **options)
+        scorer = manyfit.metrics.get_scorer("neg_log_loss")
+        alone = scorer(model.fit(there(X), there(LABELS)), there(X), there(LABELS))
+    wanted = cross_validate(model, X, LABELS, **options)
+    for name in options["scoring"]:
+        np.testing.assert_allclose(found[f"test_{name}"], wanted[f"test_{name}"], rtol=1e-4)
+    assert float(here(alone)) == pytest.approx(scorer(clone(model).fit(X, LABELS), X, LABELS), rel=1e-4)
 
 
 def test_steps_of_a_setting_are_seen():

@@ -237,6 +237,13 @@ def dispatch_of(estimator: Any) -> Dispatch | None:
     return None
 
 
+def sklearn_dispatch_of(estimator: Any) -> Dispatch | None:
+    """The catalog's entry on dispatch for an estimator of scikit-learn's own class."""
+    cls = type(estimator)
+    known = CATALOG.get(cls.__name__) if cls.__module__.startswith("sklearn.") else None
+    return known.dispatch if known is not None else None
+
+
 def _check_output(call: MethodCall) -> None:
     # A meta-estimator transforms during its fit.
     if call.name in ("transform", "fit_transform") or _is_meta_estimator(call.estimator):

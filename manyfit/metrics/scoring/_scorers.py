@@ -1,5 +1,6 @@
 """scikit-learn's scorers with metrics that compute on the device of the predictions."""
 
+import copy
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -8,6 +9,7 @@ from typing import Any
 
 from sklearn import metrics
 from sklearn.metrics import get_scorer_names
+from sklearn.pipeline import Pipeline
 
 from manyfit._compat import map_scorers, replace_metric, scorer_parts
 from manyfit.arrays import is_on_device, to_host, to_host_once
@@ -55,7 +57,7 @@ def get_scorer(scoring: Any) -> Any:
     found = scorer_parts(scorer)
     if found is None or found[0] not in _OURS:
         return scorer
-    return replace_metric(scorer, _OURS[found[0]])
+    return replace_metric(scorer, _OURS[found[0]], with_host_classes)
 
 
 def make_scorer(
@@ -143,12 +145,35 @@ class _HostScoreMetric:
         return score
 
 
+def with_host_classes(estimator: Any, response_method: str = "predict_proba") -> Any:
+    """The estimator that gives a scorer its predictions: one whose classes the host can read.
+
+    scikit-learn chooses a column of ``predict_proba`` with NumPy, which reads no classes of torch on a GPU.
+    """
+    if response_method != "predict_proba":
+        return estimator
+    if isinstance(estimator, Pipeline):
+        *steps, (name, last) = estimator.steps
+        found = with_host_classes(last)
+        return estimator if found is last else _copied(estimator, steps=[*steps, (name, found)])
+    classes = getattr(estimator, "__dict__", {}).get("classes_")
+    return _copied(estimator, classes_=to_host(classes)) if is_on_device(classes) else estimator
+
+
+def _copied(estimator: Any, **attributes: Any) -> Any:
+    copied = copy.copy(estimator)
+    vars(copied).update(attributes)
+    return copied
+
+
 def scores_on_host(scorer: Any) -> Any:
     """A scorer, or a bundle of several, whose metrics return numbers on the host, as searches need them."""
 
     def one(scorer: Any) -> Any:
         found = scorer_parts(scorer)
-        return scorer if found is None else replace_metric(scorer, _HostScoreMetric(found[0]))
+        return (
+            scorer if found is None else replace_metric(scorer, _HostScoreMetric(found[0]), with_host_classes)
+        )
 
     return map_scorers(scorer, one)
 

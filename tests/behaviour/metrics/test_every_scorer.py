@@ -15,6 +15,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from manyfit import metrics
 from manyfit.metrics import ScoredTargets, SharedScoring
 from tests._covering import covering
+from tests.device import test_metrics
 from tests.device.test_metrics import OF_NUMBERS, OF_SETS, labels
 from tests.units.metrics._shared_scores import shared_and_own
 
@@ -33,6 +34,12 @@ WAYS = {
     "float32": {"K": 2, "dtype": np.float32},
     "float32 of three": {"K": 3, "dtype": np.float32},
 }
+
+
+@pytest.fixture(autouse=True)
+def _labels_of_the_test_alone(monkeypatch):
+    """`labels` draws from its own module's generator, which is not started anew for tests of this one."""
+    monkeypatch.setattr(test_metrics, "rng", np.random.default_rng(1))
 
 
 def shared(name, estimator, y, responses, classes=None, weight=None, scorer=None):

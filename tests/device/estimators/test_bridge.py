@@ -13,7 +13,6 @@ import array_api_compat as compat
 import dask.array as da
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
@@ -220,7 +219,8 @@ def test_a_users_subclass_keeps_its_own_way():
 
 @quiet
 def test_other_containers():
-    for data in (pl.DataFrame(X), da.from_array(X), memoryview(X), X.tolist()):
+    polars = pytest.importorskip("polars")
+    for data in (polars.DataFrame(X), da.from_array(X), memoryview(X), X.tolist()):
         ours = estimators.Ridge().fit(data, NUMBERS)
         wanted = sklearn.linear_model.Ridge().fit(data, NUMBERS).predict(data)
         assert RECORD not in vars(ours)

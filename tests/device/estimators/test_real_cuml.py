@@ -35,6 +35,8 @@ LINES = {name: line.cuml for name, line in ESTIMATORS.items() if line.cuml is no
 # What cuML 26.10 refuses of scikit-learn's own defaults, with words of why: when it is fitted, and when made.
 REFUSED = {"AgglomerativeClustering": "single linkage"}
 REFUSED |= {"TargetEncoder": "random seeds"} if NEW else {}  # scikit-learn 1.9 deprecates its random_state
+# Their labels differ where two classes have nearly the same votes or distances.
+CLOSE_LABELS = {"SVC", "LinearSVC"}
 # cuML's answers for these are of another algorithm, or of another hash: only their shape is compared.
 OF_ITS_OWN = {
     "GaussianRandomProjection", "SparseRandomProjection", "HashingVectorizer", "RandomForestClassifier",
@@ -162,5 +164,7 @@ def test_fitted_by_cuml_where_the_ledger_says_so(name, kind, monkeypatch):
             one.toarray() if hasattr(one, "toarray") else np.asarray(one) for one in (found, wanted)
         )
         assert found.size == wanted.size and np.isfinite(found.astype(float)).all()
-        if name not in OF_ITS_OWN and name not in OF_TEXTS:
+        if name in CLOSE_LABELS:
+            assert np.mean(found == wanted) > 0.9
+        elif name not in OF_ITS_OWN and name not in OF_TEXTS:
             np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-2, atol=2e-2)

@@ -32,7 +32,7 @@ from tests.behaviour.metrics._crossings import there
 def test_a_checked_scoring_is_scikit_learns_but_for_the_metrics(scoring):
     ours = metrics.check_scoring(LogisticRegression(), scoring)
     theirs = sklearn.metrics.check_scoring(LogisticRegression(), scoring)
-    assert type(ours) is type(theirs) and list(scorers_by_name(ours)) == list(scorers_by_name(theirs))
+    assert isinstance(ours, type(theirs)) and list(scorers_by_name(ours)) == list(scorers_by_name(theirs))
     for name, scorer in scorers_by_name(theirs).items():
         mine, plain = scorer_parts(scorers_by_name(ours)[name]), scorer_parts(scorer)
         if plain is None:

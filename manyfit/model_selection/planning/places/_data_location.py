@@ -22,8 +22,9 @@ from manyfit.arrays import (
     to_place,
     warn_host_fallback,
 )
+from manyfit.estimators.backends.array_api import sklearn_dispatch_of
 from manyfit.folds import Unsupported, as_matrix
-from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.composites import params_of, pipeline_steps
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
@@ -140,9 +141,23 @@ def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
             type(step).__name__
             for one in _estimators(job)
             for step in pipeline_steps(one)
-            if not supports_device_data(step) or (lost and is_drop_in(one))
+            if not supports_device_data(step) or _has_host_settings(step, job) or (lost and is_drop_in(one))
         }
     )
+
+
+def _has_host_settings(step: Any, job: Job) -> bool:
+    """Whether scikit-learn's own class cannot be fitted on a device with a setting of the search.
+
+    Its tag does not tell: `Ridge` and `LinearDiscriminantAnalysis` have one solver there.
+    """
+    dispatch = sklearn_dispatch_of(step)
+    if dispatch is None or not dispatch.only:
+        return False
+    searched = (
+        (name.rpartition("__")[2], value) for params in job.candidates for name, value in params.items()
+    )
+    return not all(dispatch.supports(name, value) for name, value in (*params_of(step).items(), *searched))
 
 
 def _may_be_pairwise(job: Job) -> bool:
