@@ -268,7 +268,7 @@ def test_no_pass_for_a_refit_but_where_folds_leave_rows_out(tmp_path):
 
 
 def test_a_refit_that_iterates_and_one_behind_other_steps():
-    given = given_as("dask", FRAME, N // 2, None)
+    given = given_as("dask", FRAME, 101, None)
     own = make_pipeline(_model(OwnLogistic())[0], OwnScaler(), OwnLogistic(tol=1e-6, C=0.01))
     theirs = make_pipeline(_model(None)[0], StandardScaler(), LogisticRegression(tol=1e-6, C=0.01))
     own[0].set_params(texts__sparse_output=False)
