@@ -73,6 +73,7 @@ def _assert_same_attributes(fitted, expected, tol):
             assert found == value, name
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     ("kind", "target", "name", "intercept", "weights"),
     covering(

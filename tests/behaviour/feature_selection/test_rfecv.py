@@ -35,6 +35,7 @@ def _both(estimator, X, y, *, groups=None, **params):
     return ours.report_
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "params"),
     [

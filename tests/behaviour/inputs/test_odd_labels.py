@@ -165,6 +165,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 4))
 def test_functions(turn, kind, name):
     assert_same_outcome(lambda module: FUNCTIONS[name](module, TARGETS[kind]), name)

@@ -189,6 +189,7 @@ def test_a_gap_that_is_a_number():
         pairwise.nan_euclidean_distances(there(GAPS_X), missing_values=1)
 
 
+@pytest.mark.cases(8)
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize(
     "metric", ["euclidean", "sqeuclidean", "manhattan", "cosine", "chebyshev", "braycurtis"]

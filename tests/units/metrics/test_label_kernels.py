@@ -166,6 +166,7 @@ def test_without_any_weight_nothing_is_scored(place: str) -> None:
         assert np.isnan(many(metric, y, P, place, 0 * weight, **options)).all()
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("metric", "options"), BINARY + RATIOS, ids=names(BINARY + RATIOS))
 def test_two_classes(metric: Any, options: dict[str, Any], place: str) -> None:

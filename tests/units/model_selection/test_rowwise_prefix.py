@@ -105,6 +105,7 @@ CASES = [
 ]
 
 
+@pytest.mark.cases(7)
 @pytest.mark.invariant("A row-wise step runs once per row of a search and gives each split its own bits")
 @pytest.mark.parametrize(
     ("step", "X", "index"),
