@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks._gains import GAINS
 from benchmarks._report import as_bytes, as_seconds, rounded
+from benchmarks.gpu._page import table
 
 ROOT = Path(__file__).resolve().parents[1]
 ON_CLUSTERS = (
@@ -328,6 +329,13 @@ def optuna(results: Results) -> list[Cells]:
     ]
 
 
+def on_gpu(results: Results) -> list[Cells]:
+    """Searches with X on a GPU."""
+    return [
+        cells for name in ("gpu-ridge", "gpu-affine-pipeline") for cells in table(results.read(name)["rows"])
+    ]
+
+
 _CLOCKS = {"Times less CPU": "cpu", "Times less wall": "wall"}
 
 # The page and the rows of each table.
@@ -342,6 +350,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "races": ("docs/which-search.md", races),
     "hyperband": ("docs/which-search.md", hyperband),
     "optuna": ("docs/which-search.md", optuna),
+    "gpu": ("docs/devices.md", on_gpu),
     "timed": ("docs/clusters.md", on_clusters),
     "sent": ("docs/clusters.md", bytes_sent),
     "slots": ("docs/clusters.md", busy_slots),

@@ -24,7 +24,7 @@ from sklearn.model_selection import GridSearchCV
 
 from benchmarks.gpu._memory import Memory, device_memory
 from benchmarks.gpu._problems import PROBLEMS, Case, Problem, settings_of
-from benchmarks.gpu._timed import Row, some, timed
+from benchmarks.gpu._timed import Row, counted_bytes, some, timed
 
 _ROOT = Path(__file__).parents[2]
 _STARTING = 60.0  # seconds: it imports cuML
@@ -109,7 +109,7 @@ def _case(
     problem: Problem, settings: Any, question: dict[str, Any], again: bool, memory: Memory | None
 ) -> Row:
     X, y = problem.data(Case(**question["case"]))
-    expected = question["per_byte"] and question["per_byte"] * X.nbytes
+    expected = question["per_byte"] and question["per_byte"] * counted_bytes(X.nbytes)
 
     def search(now: Any) -> Any:
         grid = [{name: [value] for name, value in params.items()} for params in now]

@@ -19,7 +19,7 @@ from benchmarks.gpu._place import Place, find_place
 from benchmarks.gpu._problems import PROBLEMS, Case, Problem, settings_of
 from benchmarks.gpu._rates import Rates, library_versions, measure_rates
 from benchmarks.gpu._seen import seen
-from benchmarks.gpu._timed import Row, some, timed
+from benchmarks.gpu._timed import Row, counted_bytes, some, timed
 
 # Copies of X that a search may have at once on the device, on the host, and in each of its processes there.
 _COPIES_THERE, _COPIES_HERE, _COPIES_EACH = 3.0, 4.0, 2.5
@@ -80,7 +80,7 @@ class _Runs:
             expected = self.per_byte.get(contender.name)
             if contender.parallel or expected is None:
                 continue
-            if expected * X.nbytes * len(self.settings) > min(_SEEN_SECONDS, self._left()):
+            if expected * counted_bytes(X.nbytes) * len(self.settings) > min(_SEEN_SECONDS, self._left()):
                 continue
             found: dict[str, Any] | None
             row: Row = {"problem": self.problem.name, "case": case.name, "contender": contender.name}
@@ -135,11 +135,11 @@ class _Runs:
         # A search that shares its fits takes about as long for some settings as for all.
         shared = contender.search == "manyfit" and not self.problem.own
         first = self.settings if shared else some(self.settings, self.problem.task, contender.parallel)
-        expected = self.per_byte[name] * n_bytes if name in self.per_byte else None
+        expected = self.per_byte[name] * counted_bytes(n_bytes) if name in self.per_byte else None
         again, memory = not self.quick, self.place.memory
         row = timed(search, self.settings, first, self._left(), expected, again, memory)
         if row["seconds"] is not None:
-            self.per_byte[name] = row["seconds"] / row["settings_run"] / n_bytes
+            self.per_byte[name] = row["seconds"] / row["settings_run"] / counted_bytes(n_bytes)
         return row
 
     def _accelerated(self, accelerated: Accelerated, case: Case, n_bytes: int) -> Row:
@@ -147,7 +147,7 @@ class _Runs:
             return {"failure": "not run: too little memory on the host for a second process with the data"}
         row = accelerated.timed(case, self._left(), self.per_byte.get(ACCEL))
         if row.get("seconds"):
-            self.per_byte[ACCEL] = row["seconds"] / row["settings_run"] / n_bytes
+            self.per_byte[ACCEL] = row["seconds"] / row["settings_run"] / counted_bytes(n_bytes)
         return row
 
     def _left(self) -> float:

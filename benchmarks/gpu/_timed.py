@@ -18,6 +18,8 @@ from benchmarks.gpu._contenders import Settings
 from benchmarks.gpu._memory import Memory
 
 Row = dict[str, Any]
+# Up to here, starting kernels and copying summaries takes longer than reading the data.
+_FIXED_BYTES = 1e7
 
 _SHORT_SECONDS, _SHORT_RUNS = 0.1, 5
 
@@ -32,6 +34,11 @@ def some(settings: Settings, task: Task, parallel: bool) -> Settings:
     if wanted >= len(settings):
         return settings
     return [settings[round(j * (len(settings) - 1) / (wanted - 1))] for j in range(wanted)]
+
+
+def counted_bytes(n_bytes: int) -> float:
+    """Bytes that the time of a search is taken to grow with: on less data, it does not depend on them."""
+    return max(float(n_bytes), _FIXED_BYTES)
 
 
 def timed(

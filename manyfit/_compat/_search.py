@@ -18,7 +18,6 @@ from sklearn.model_selection._search_successive_halving import (
     HalvingRandomSearchCV as SklearnHalvingRandomSearchCV,
 )
 from sklearn.model_selection._validation import _enforce_prediction_order, _fit_and_score, _score
-from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
@@ -44,7 +43,6 @@ __all__ = [
     "fit_and_score",
     "fit_and_score_call",
     "has_input_hook",
-    "insert_error_scores",
     "is_fit_and_score",
     "is_metadata_request",
     "is_tested",

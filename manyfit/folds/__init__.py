@@ -71,7 +71,7 @@ from manyfit.folds.rows._targets import (
 )
 from manyfit.folds.rows.chunks._blocks import Blocks
 from manyfit.folds.rows.chunks._genotypes import Genotypes
-from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targets, read_input
+from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_rows, read_input
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
@@ -154,7 +154,6 @@ __all__ = [
     "class_indicators",
     "counts_texts",
     "distinct_labels",
-    "expect_rows",
     "finite_middle",
     "from_moments",
     "holds_categories",
@@ -172,6 +171,7 @@ __all__ = [
     "moments_of_rows",
     "n_rows",
     "own_row_source",
+    "prepare_rows",
     "product_columns",
     "read_input",
     "register_row_source",

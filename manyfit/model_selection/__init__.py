@@ -56,12 +56,17 @@ if TYPE_CHECKING:
     __all__ += _published.__all__
 else:  # a type checker would take any name for one of the module
     # Programs that need no more import these alone, in a tenth of the time.
-    _SEARCHES = {"BaseSearchCV", "GridSearchCV", "RandomizedSearchCV"}
+    _SEARCHES = {
+        "BaseSearchCV": "_search",
+        "GridSearchCV": "_search",
+        "RandomizedSearchCV": "search._randomized",
+    }
 
     def __getattr__(name: str) -> Any:
         """Import all public names when the first of them is read: processes of joblib may need none."""
         if name in _SEARCHES:
-            globals()[name] = getattr(import_module("manyfit.model_selection._search"), name)
+            module = import_module(f"manyfit.model_selection.{_SEARCHES[name]}")
+            globals()[name] = getattr(module, name)
             return globals()[name]
         if name.startswith("_") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """The public names of `manyfit.model_selection`, which imports them when the first of them is read."""
 
-from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection._search import BaseSearchCV, GridSearchCV
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
 from manyfit.model_selection.results._choices import cheapest_within, one_standard_error
 from manyfit.model_selection.results._report import Report
@@ -12,6 +12,7 @@ from manyfit.model_selection.results.displays import (
     SearchParallelDisplay,
     SharingDisplay,
 )
+from manyfit.model_selection.search._randomized import RandomizedSearchCV
 from manyfit.model_selection.search.adaptive._halving import HalvingGridSearchCV, HalvingRandomSearchCV
 from manyfit.model_selection.search.adaptive._optuna import OptunaSearchCV
 from manyfit.model_selection.search.adaptive.incremental._hyperband import HyperbandSearchCV

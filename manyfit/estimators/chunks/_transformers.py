@@ -38,6 +38,10 @@ class TransformedRows(ChunkRows):
         if affine is not None and self.dtype == np.float64:
             self.known_sums = rows.known_sums.mapped(*affine)
 
+    def start_anew(self) -> None:
+        super().start_anew()
+        self._rows.start_anew()
+
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._apply(self._rows.load_frame(start, stop)))
 

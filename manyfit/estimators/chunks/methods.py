@@ -14,7 +14,7 @@ from manyfit.arrays import compute_dask_inputs
 from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares, _naive_bayes, _transformers
 from manyfit.estimators.chunks._lazy import ROWWISE, lazily
 from manyfit.estimators.chunks.frames import begins_with_columns, why_not_summed
-from manyfit.folds import ChunkRows, expect_rows, is_dask, is_in_file, read_input
+from manyfit.folds import ChunkRows, is_dask, is_in_file, prepare_rows, read_input
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.scoring.glm_score import explained_power
 
@@ -111,7 +111,7 @@ def in_chunks(
         )
     if hasattr(given.get("y"), "__dask_graph__"):
         (given["y"],) = compute_dask_inputs([given["y"]], type(estimator).__name__)
-    expect_rows(found.rows, given.get("y"))
+    prepare_rows(found.rows, given.get("y"))
     return (method(estimator, inner, found.rows, *_positional(given, args), **given),)
 
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from manyfit.arrays import compute_dask_inputs
 from manyfit.estimators.chunks._lazy import lazily
 from manyfit.estimators.chunks._transformers import TransformedRows
-from manyfit.folds import ChunkInput, expect_rows, is_dask, is_parquet_path, may_be_in_chunks, read_input
+from manyfit.folds import ChunkInput, is_dask, is_parquet_path, may_be_in_chunks, prepare_rows, read_input
 from manyfit.introspection.composites import last_step
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
@@ -254,5 +254,5 @@ def _read(X: Any, y: Any = None) -> ChunkInput:
         (targets,) = compute_dask_inputs([targets], "y")
     targets = targets if targets is None or found.rows is None else np.asarray(targets)
     if found.rows is not None:
-        expect_rows(found.rows, targets)
+        prepare_rows(found.rows, targets)
     return replace(found, y=targets)

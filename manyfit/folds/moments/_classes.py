@@ -11,6 +11,7 @@ from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, row_blocks
 from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
+from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.splits._atoms import AtomGroup
 
 Array = NDArray[Any]
@@ -176,7 +177,7 @@ def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, A
 
 def _spreads_in_chunks(X: Any, sets: list[tuple[int, int, Array]]) -> list[tuple[float, Array, Array]]:
     """`_spread` of all sets in one pass over the chunks, merged in order."""
-    found = X.reduced(_spreads_in_read, _merge_pairs, [np.sort(own) for _, _, own in sets])
+    found = X.reduced(_spreads_in_read, SetwiseMerge(_merge_pair), [np.sort(own) for _, _, own in sets])
     none = 0.0, *np.zeros((2, X.shape[1]))
     return [none if one is None else one for one in found or [None] * len(sets)]
 
@@ -187,13 +188,6 @@ def _spreads_in_read(X: Any, rows: slice, block: Any, local: list[Array]) -> lis
     if not all(one is None or np.isfinite(one[2]).all() for one in found):
         X.require_finite(rows, block)
     return found
-
-
-def _merge_pairs(before: list[Any], after: list[Any]) -> list[Any]:
-    return [
-        one or other if one is None or other is None else _merge_pair(one, other)
-        for one, other in zip(before, after, strict=True)
-    ]
 
 
 def _merge_pair(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, Array, Array]:

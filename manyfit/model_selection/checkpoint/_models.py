@@ -6,6 +6,7 @@ import os
 import pickle
 import sqlite3
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyfit.model_selection.checkpoint._database import connect, transaction
-from manyfit.model_selection.checkpoint._file import PATIENCE_S, Checkpoint
+from manyfit.model_selection.checkpoint._file import LONGEST_WAIT_S, PATIENCE_S, WRITING_SHARE, Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import Identity
 from manyfit.model_selection.job._job import Pair, Result
 
@@ -35,6 +36,7 @@ class ModelCheckpoint(Checkpoint):
 
     `targets`: for each candidate the name of its model and the calls it has made after the round.
     `read_model` gets the model from a result. The file has pickles, which run code when they are read.
+    `lost`: the classes of models that cannot be pickled and were warned of; it takes new ones.
     """
 
     def __init__(
@@ -44,10 +46,11 @@ class ModelCheckpoint(Checkpoint):
         workers: int,
         targets: Sequence[tuple[str, int]],
         read_model: Callable[[Result], Any],
+        lost: set[str],
     ) -> None:
         super().__init__(path, identity, workers)  # which compares the search before anything is unpickled
-        self._targets, self._read_model = targets, read_model
-        self._pickles: dict[Pair, bytes] = {}
+        self._targets, self._read_model, self._lost = targets, read_model, lost
+        self._pickles: dict[Pair, tuple[int, bytes]] = {}
         try:
             self._file.execute(_TABLE)
         except sqlite3.Error as error:
@@ -57,26 +60,49 @@ class ModelCheckpoint(Checkpoint):
     def add(
         self, results: Mapping[Pair, Result], individual: bool, versions: Mapping[str, str] | None = None
     ) -> None:
-        """See `Checkpoint`. A model that cannot be pickled is not kept."""
+        """See `Checkpoint`. A model that cannot be pickled is not kept, and a warning says so."""
         for pair, result in results.items():
             if result["fit_error"] is None:
-                with suppress(Exception):
-                    self._pickles[pair] = pickle.dumps(self._read_model(result))
+                self._pickle(pair, Trained(self._read_model(result), self._targets[pair[0]][1]))
         plain = {
             pair: {name: value for name, value in one.items() if name != "estimator"}
             for pair, one in results.items()
         }
         super().add(plain, individual, versions)
 
+    def keep(self, models: Mapping[Pair, Trained]) -> None:
+        """Keep models that are trained further before they are scored, and write them if it is time."""
+        for pair, one in models.items():
+            self._pickle(pair, one)
+        if time.perf_counter() - self._last >= min(self._cost / WRITING_SHARE, LONGEST_WAIT_S):
+            self.write()
+
+    def _pickle(self, pair: Pair, trained: Trained) -> None:
+        try:
+            self._pickles[pair] = trained.calls, pickle.dumps(trained.model)
+        except Exception as error:
+            self._pickles.pop(pair, None)
+            name = type(trained.model).__name__
+            if name not in self._lost:
+                self._lost.add(name)
+                warnings.warn(
+                    f"checkpoint={str(self.path)!r} gets no models of {name}, only their scores: they cannot "
+                    f"be pickled ({type(error).__name__}: {error}). A search that continues from it trains "
+                    "them again from their first call. Give them parameters that pickle accepts: functions "
+                    "of a module in place of lambdas, and no open files or locks.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
     def write(self) -> None:
-        """See `Checkpoint`. A model is written after its scores, and never without them."""
+        """See `Checkpoint`. A model that was scored is written after its scores."""
         start = time.perf_counter()
         super().write()
         if not self._pickles or self._unwritten:
             return
         rows = [
-            (*self._targets[c][:1], i, self._targets[c][1], model, zlib.crc32(model))
-            for (c, i), model in self._pickles.items()
+            (self._targets[c][0], i, calls, model, zlib.crc32(model))
+            for (c, i), (calls, model) in self._pickles.items()
         ]
         try:
             with transaction(self._file):

@@ -166,10 +166,13 @@ def _refuse_randomness(job: Job, search: Any) -> None:
 
 
 def _reads_random_state(search: Any) -> bool:
-    """Whether a search draws settings or rows; one through a grid does so only with `sample`."""
-    through_grid = hasattr(search, "param_grid") and not getattr(search, "continues_rounds", False)
-    draws_rows = getattr(search, "sample", None) is not None
-    return hasattr(search, "random_state") and (draws_rows or not through_grid)
+    """Whether a search draws settings, or rows: a sample, parts of them by halving, or held-out ones."""
+    if not hasattr(search, "random_state"):
+        return False
+    through_grid = hasattr(search, "param_grid") or getattr(search, "n_initial_parameters", None) == "grid"
+    samples = getattr(search, "sample", None) is not None or getattr(search, "resource", "") == "n_samples"
+    holds_out = hasattr(search, "test_size") and search.cv is None
+    return not through_grid or samples or holds_out
 
 
 def draws(job: Job) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from manyfit._compat import (
     check_fit_failures,
-    insert_error_scores,
     uses_callbacks,
 )
 from manyfit.arrays import Transfers, transfers
@@ -97,10 +96,10 @@ class Evaluation:
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         known = [*self.out, *out] if search.rounds_may_fail else out
-        if not self._is_checked_at_end:
+        if not search.rounds_may_fail:
             self._check_failures(known)
         if callable(search.scoring):
-            insert_error_scores(known, search.error_score)
+            _insert_error_scores(known, search.error_score)
         for one in report.dropped:
             one["candidate"] += len(self.candidates)
         for group in report.groups:
@@ -121,14 +120,9 @@ class Evaluation:
             self._fit_again(own, own.stopped_audit)
         return self._format(splits.n_splits)
 
-    @property
-    def _is_checked_at_end(self) -> bool:
-        # Only a fit that succeeds says what the scores of a function are called.
-        return self.search.rounds_may_fail and not callable(self.search.scoring)
-
     def end(self) -> None:
         """Warn of failed fits of all rounds, or raise if none succeeded, where rounds may fail."""
-        if self._is_checked_at_end:
+        if self.search.rounds_may_fail:
             self._check_failures(self.out)
 
     def _check_failures(self, results: Iterable[Result]) -> None:
@@ -208,9 +202,10 @@ class Evaluation:
         first = own.before * k
         out = self.out[first : first + own.job.n_pairs]
         if any(out[c * k + i]["fit_error"] is not None for c, i in pairs):
-            check_fit_failures(out, search.error_score)  # over all fits, as scikit-learn counts them
+            known = self.out if search.rounds_may_fail else out  # all fits, as scikit-learn counts them
+            self._check_failures(known)
             if callable(search.scoring):
-                insert_error_scores(out, search.error_score)
+                _insert_error_scores(known, search.error_score)
         add_sizes(search, out, own.job.splits)
 
     def _format(self, n_splits: int) -> dict[str, Any]:
@@ -279,3 +274,16 @@ class Evaluation:
         for key, value in (more or {}).items():
             self.more[key].extend(value)
         self.report = report if not self.report.fits_requested else self.report.merged(report)
+
+
+def _insert_error_scores(results: Iterable[Result], error_score: Any) -> None:
+    """Give failed and unmade fits all scores of a function, if it has returned several for others.
+
+    scikit-learn's function does so for failed fits, and stumbles over failed scores.
+    """
+    results = list(results)
+    scores = next((one["test_scores"] for one in results if isinstance(one["test_scores"], dict)), ())
+    for one in results if scores else ():
+        for key in one.keys() & {"test_scores", "train_scores"}:
+            if not isinstance(one[key], dict):
+                one[key] = dict.fromkeys(scores, np.nan if isinstance(one, NotMade) else error_score)

@@ -17,6 +17,7 @@ from manyfit._compat import (
     uses_callbacks,
 )
 from manyfit.arrays import transfers
+from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.model_selection.early_stopping._iterations import limit_iterations
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -26,7 +27,6 @@ from manyfit.model_selection.running._predictions import note_predictions
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, list_candidates
 from manyfit.model_selection.search._options import refuse_checkpoint_in_rounds
-from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import refit_shared
 from manyfit.model_selection.search._setup import (
     Frozen,

@@ -12,7 +12,7 @@ from manyfit._compat import check_method_params, num_samples
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array, label_transfers, to_host
 from manyfit.cluster.pool.run import client_for
 from manyfit.estimators.chunks.methods import METHODS, why_not_refitted
-from manyfit.folds import ChunkRows, Splits, expect_rows, is_row_source, load_targets, own_row_source
+from manyfit.folds import ChunkRows, Splits, is_row_source, load_targets, own_row_source, prepare_rows
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.early_stopping._iterations import require_stops
 from manyfit.model_selection.job._chunk_inputs import (
@@ -160,7 +160,7 @@ def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: F
     params = dict(zip(params, values, strict=True))
     if source is not None:
         if isinstance(source, ChunkRows):
-            expect_rows(source, y)
+            prepare_rows(source, y)
         X = IndexedRows(source)
     X, y = indexable(X, y)
     sample = sample_of(search, X, None if frozen is None else frozen.sample)

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel
 from manyfit._compat import is_fit_and_score, num_samples, replace_globals, unwrap_delayed
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, expect_rows
+from manyfit.folds import ChunkRows, Splits, prepare_rows
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import (
@@ -192,7 +192,7 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
         if params:
             given["params"] = dict(zip(params, values[len(names) :], strict=True))
         if rows is not None:
-            expect_rows(rows, given.get("y"))
+            prepare_rows(rows, given.get("y"))
             given["X"] = IndexedRows(rows)
         return function(**given)
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 
+import dask.array as da
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import KFold
 from sklearn.naive_bayes import MultinomialNB
+from sklearn.tree import DecisionTreeClassifier
 
-from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV
+from manyfit.model_selection import (
+    HalvingGridSearchCV,
+    HyperbandSearchCV,
+    IncrementalSearchCV,
+    SuccessiveHalvingSearchCV,
+)
 from tests._covering import spread
 from tests._same_results import LABELS, X_CLASS
 from tests.behaviour.adaptive.test_incremental import ALPHAS, SGD, SPACE
@@ -64,6 +73,26 @@ def test_a_search_that_is_interrupted_continues(tmp_path, at, cv):
     assert len(CALLS) <= n_calls - at + 9, "no more than the calls of the model that was interrupted"
     report = search.report_
     assert report.fits_restored + report.fits_done == report.fits_requested == 17 * (cv or 1)
+
+
+def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tmp_path):
+    search = SuccessiveHalvingSearchCV(
+        Counted(random_state=0), SPACE, 2, n_initial_iter=3, max_iter=3, random_state=0, memory_limit=3000,
+        cv=KFold(2), checkpoint=tmp_path / "c",
+    )  # fmt: skip
+    X = da.from_array(X_CLASS, chunks=(25, X_CLASS.shape[1]))
+    whole = clone(search).set_params(checkpoint=None).fit(X, LABELS)
+    n_calls = len(CALLS)
+    n_of_pass = n_calls // 3 - X.numblocks[0]  # the best setting makes three calls on all rows at the end
+    CALLS.clear()
+    STOP_AT.append(2 * n_of_pass + 2)  # in the last pass
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, LABELS)
+    CALLS.clear()
+    STOP_AT.clear()
+    again = clone(search).fit(X, LABELS)
+    assert len(CALLS) == n_calls - 2 * n_of_pass
+    assert_same_search(again, whole)
 
 
 def test_a_finished_search_is_restored_without_a_call(tmp_path):
@@ -125,3 +154,42 @@ def test_a_random_search_has_no_checkpoint(tmp_path):
         search = IncrementalSearchCV(SGD, ALPHAS, "grid", max_iter=2, checkpoint=tmp_path / "c")
         with pytest.raises(ValueError, match="random_state of the"):
             search.set_params(**given).fit(X_CLASS, LABELS)
+
+
+def test_a_search_that_draws_nothing_needs_no_random_state(tmp_path):
+    options = {"max_iter": 2, "cv": KFold(2), "checkpoint": tmp_path / "c"}
+    IncrementalSearchCV(Counted(random_state=0), ALPHAS, "grid", **options).fit(X_CLASS, LABELS)
+    CALLS.clear()
+    IncrementalSearchCV(Counted(random_state=0), ALPHAS, "grid", **options).fit(X_CLASS, LABELS)
+    assert len(CALLS) == 2, "of the best setting, on all rows"
+    with pytest.raises(ValueError, match="random_state of the search is None"):
+        IncrementalSearchCV(SGD, ALPHAS, 5, **options).fit(X_CLASS, LABELS)
+    halving = HalvingGridSearchCV(
+        DecisionTreeClassifier(random_state=0), {"min_samples_leaf": [1, 2, 9]}, resource="max_depth",
+        max_resources=9, cv=KFold(2), checkpoint=tmp_path / "h",
+    )  # fmt: skip
+    halving.fit(X_CLASS, LABELS)
+    with pytest.raises(ValueError, match="random_state of the search is None"):
+        halving.set_params(resource="n_samples", max_resources="auto").fit(X_CLASS, LABELS)
+
+
+class Unpicklable(SGDClassifier):
+    """Holds a lambda, as models with functions of a user do."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        self.function_ = lambda: None
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+def test_models_that_cannot_be_pickled_are_named_once(tmp_path):
+    options = {"max_iter": 3, "random_state": 0}
+    search = IncrementalSearchCV(Unpicklable(), ALPHAS, "grid", checkpoint=tmp_path / "c", **options)
+    search.set_params(estimator__random_state=0)
+    with pytest.warns(RuntimeWarning, match="gets no models of Unpicklable, only their scores") as warned:
+        search.fit(X_CLASS, LABELS)
+    assert len(warned) == 1
+    with pytest.warns(RuntimeWarning, match="gets no models of Unpicklable"):
+        longer = search.set_params(max_iter=4).fit(X_CLASS, LABELS)
+    assert_same_search(
+        longer, IncrementalSearchCV(SGD, ALPHAS, "grid", **options | {"max_iter": 4}).fit(X_CLASS, LABELS)
+    )

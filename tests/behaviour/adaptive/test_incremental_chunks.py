@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from manyfit.folds import Blocks
@@ -109,6 +109,43 @@ class Breaks(SGDRegressor):
         if self.alpha == 1.0 and self.calls_ == 3:
             raise ValueError("it breaks")
         return super().partial_fit(X, y, sample_weight)
+
+
+class Fails(SGDRegressor):
+    """Predicts with some of its settings only, and a constant with another."""
+
+    def predict(self, X):
+        if self.alpha == 0.1:
+            raise ValueError("no prediction")
+        return super().predict(X) * (self.alpha != 0.01)
+
+
+def _no_score_of_constants(y, predicted):
+    if not np.ptp(predicted):
+        raise ValueError("a constant")
+    return -np.mean((y - predicted) ** 2)
+
+
+@pytest.mark.parametrize("error_score", [np.nan, -7.0, "raise"])
+def test_scores_that_fail_are_those_of_arrays(error_score):
+    options = {"max_iter": 2, "error_score": error_score, "cv": KFold(2), "memory_limit": 3000}
+    options["scoring"] = make_scorer(_no_score_of_constants)
+    searches = [IncrementalSearchCV(Fails(random_state=0), ALPHAS, "grid", **options) for _ in range(2)]
+    if error_score == "raise":
+        for search, given in zip(searches, (X, in_chunks(X)), strict=True):
+            with pytest.raises(ValueError, match="no prediction|a constant"):
+                search.fit(given, Y)
+        return
+    for search, given in zip(searches, (X, in_chunks(X)), strict=True):
+        with pytest.warns(UserWarning, match="Scoring failed") as warned:
+            search.fit(given, Y)
+        texts = [str(one.message) for one in warned]
+        assert any("no prediction" in one for one in texts) and any("a constant" in one for one in texts)
+    whole, chunked = (search.cv_results_ for search in searches)
+    np.testing.assert_array_equal(chunked["partial_fit_calls"], whole["partial_fit_calls"])
+    for one in (whole, chunked):
+        np.testing.assert_array_equal(one["test_score"][2:4], error_score)
+        assert not np.isnan(one["test_score"][[0, 1, 4]]).any()
 
 
 def test_a_model_that_fails_in_chunks_ends():

@@ -166,8 +166,9 @@ def both(estimator: Any, X: Any, y: Any) -> dict[str, float]:
 def test_a_function_that_returns_several_scores() -> None:
     search = OptunaSearchCV(TREE, SPACE, scoring=both, refit="b", n_trials=4, random_state=0).fit(X, Y)
     assert search.best_score_ == search.cv_results_["mean_test_b"].max() == search.study_.best_value
-    with pytest.raises(ValueError, match="function that returns several scores.*got refit=False"):
-        OptunaSearchCV(TREE, SPACE, scoring=both, refit=False, n_trials=4).fit(X, Y)
+    for refit in (False, "c"):
+        with pytest.raises(ValueError, match=f"function that returns several scores.*got refit={refit!r}"):
+            OptunaSearchCV(TREE, SPACE, scoring=both, refit=refit, n_trials=4).fit(X, Y)
 
 
 def test_a_study_goes_on_and_its_best_trial_takes_part(tmp_path: Any) -> None:
@@ -202,22 +203,46 @@ def test_failed_fits_and_an_interrupted_search_leave_no_trial_open() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores")
+@pytest.mark.parametrize("prune", [False, True])
 @pytest.mark.parametrize("scoring", [None, lambda model, X, y: {"a": model.score(X, y)}])
-def test_a_batch_whose_only_fits_fail_does_not_end_the_search(scoring: Any) -> None:
-    study = optuna.create_study(direction="maximize")
-    for depth in (2, -5, 3):
+def test_a_first_batch_whose_fits_fail_does_not_end_the_search(scoring: Any, prune: bool) -> None:
+    pruner = optuna.pruners.NopPruner()
+    study = optuna.create_study(direction="maximize", pruner=pruner)
+    for depth in (-5, 2, 3):
         study.enqueue_trial({"max_depth": depth})
-    options = {"batch_size": 1, "scoring": scoring, "refit": "a" if scoring else True}
+    options = {"batch_size": 1, "scoring": scoring, "refit": "a" if scoring else True, "prune": prune}
     search = OptunaSearchCV(TREE, {"max_depth": [-5, 2, 3]}, n_trials=3, study=study, **options)
-    with pytest.warns(FitFailedWarning, match="5 fits failed out of a total of"):
+    n_failed = 1 if prune else 5
+    with pytest.warns(FitFailedWarning, match=f"{n_failed} fits failed out of a total of {10 + n_failed}"):
         search.fit(X, Y)
     states = [trial.state for trial in study.trials]
-    assert states == [TrialState.COMPLETE, TrialState.FAIL, TrialState.COMPLETE]
+    assert states == [TrialState.PRUNED if prune else TrialState.FAIL, *[TrialState.COMPLETE] * 2]
     means = search.cv_results_["mean_test_a" if scoring else "mean_test_score"]
     expected = [cross_val_score(clone(TREE).set_params(max_depth=depth), X, Y).mean() for depth in (2, 3)]
-    np.testing.assert_array_equal(means, [expected[0], np.nan, expected[1]])
-    with pytest.raises(ValueError, match="All the 5 fits failed"):
-        OptunaSearchCV(TREE, {"max_depth": [-5]}, n_trials=2, **options).fit(X, Y)
+    np.testing.assert_array_equal(means, [np.nan, *expected])
+    search = OptunaSearchCV(TREE, {"max_depth": [-5]}, n_trials=2, **options)
+    with pytest.raises(ValueError, match=f"All the {n_failed} fits failed"):
+        search.fit(X, Y)
+    assert len(search.study_.trials) == 2 and all(one.state.is_finished() for one in search.study_.trials)
+
+
+def test_scores_of_a_function_that_fails_at_first() -> None:
+    def scoring(model: Any, X: Any, y: Any) -> dict[str, float]:
+        if model.max_depth == 1:
+            raise ValueError("too flat")
+        return {"a": model.score(X, y)}
+
+    grid = {"max_depth": [1, 2]}
+    study = optuna.create_study(direction="maximize", sampler=GridSampler(grid, seed=0))
+    study.enqueue_trial({"max_depth": 1})
+    options = {"scoring": scoring, "refit": "a", "error_score": 0.25, "return_train_score": True}
+    search = OptunaSearchCV(TREE, grid, n_trials=3, batch_size=1, study=study, **options)
+    with pytest.warns(UserWarning, match="too flat"):
+        search.fit(X, Y)
+    expected = cross_val_score(clone(TREE).set_params(max_depth=2), X, Y).mean()
+    assert search.best_params_ == {"max_depth": 2} and search.best_score_ == expected
+    assert search.cv_results_["mean_test_a"][0] == search.cv_results_["mean_train_a"][0] == 0.25
+    assert values_of(study)[0] == [0.25]
 
 
 def test_a_pruner_is_asked_after_each_split() -> None:

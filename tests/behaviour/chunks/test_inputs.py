@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler as SklearnScaler
 
 from manyfit.estimators import Ridge, StandardScaler
 from manyfit.folds import Blocks, as_chunk_rows
+from manyfit.folds.rows.chunks import _rows
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.chunks._files import limit_for
@@ -329,6 +330,28 @@ def test_a_partition_that_cannot_be_read_is_named():
         _search(limit=LIMIT).fit(_failing(), Y)
     note = "Chunk 3, from row 300 on, of X, a dask.dataframe.DataFrame, could not be read."
     assert note in got.value.__notes__
+
+
+@pytest.mark.parametrize("n", [N - 1, N + 1])
+def test_rows_are_counted_again_after_a_y_of_another_length(n):
+    rows, search = as_chunk_rows(partitions(FRAME, 50), LIMIT), _search()
+    with pytest.raises(ValueError, match=f"and y has {n}"):
+        search.fit(rows, np.resize(Y, n))
+    np.testing.assert_allclose(_scores(search.fit(rows, Y)), _scores(EXPECTED), rtol=1e-12)
+
+
+def test_a_block_is_tried_again_by_the_function_from_its_first_one_on(monkeypatch):
+    monkeypatch.setattr(_rows, "RETRY_AFTER_S", (0.0,))
+    errors = [None, OSError("the disk is gone")]
+
+    def read():
+        for start in range(0, N, 60):
+            if start == 240 and errors and (error := errors.pop(0)) is not None:
+                raise error
+            yield X[start : start + 60], Y[start : start + 60]
+
+    np.testing.assert_allclose(_scores(_search().fit(Blocks(read))), _scores(EXPECTED), rtol=1e-12)
+    assert not errors
 
 
 def test_targets_given_twice_are_refused():

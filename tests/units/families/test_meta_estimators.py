@@ -194,6 +194,13 @@ def test_one_against_the_rest(model: Any, probabilities: bool, y: Any) -> None:
     assert search.report_.fits_done == 0, search.report_
 
 
+@pytest.mark.usefixtures("whatever_it_costs")
+def test_an_estimator_by_itself_is_no_setting_of_the_meta_estimator_beside_it() -> None:
+    model, last = make_pipeline(StandardScaler(), LOGISTIC), [LOGISTIC, OneVsRestClassifier(LOGISTIC)]
+    search = classified(model, {"logisticregression": last}, ROWS, THREE, "neg_log_loss", atol=1e-6)
+    assert search.report_.fits_done == 0, search.report_
+
+
 def test_ridge_against_the_rest_is_exact() -> None:
     grid = {"estimator__alpha": ALPHAS, "estimator__fit_intercept": [True, False]}
     for y in (THREE, TWO):

@@ -169,7 +169,11 @@ class _InOrder:
         if k < self._next:
             self._next, self._iterator = 0, iter(self._blocks)
         while True:
-            block = next(self._iterator, None)
+            try:
+                block = next(self._iterator, None)
+            except Exception:  # after which a generator yields no more: the next read begins again
+                self._next, self._iterator = 0, iter(self._blocks)
+                raise
             if block is None:
                 raise ValueError(
                     f"The function of Blocks yields {self._next} blocks, and yielded {self._n} before."

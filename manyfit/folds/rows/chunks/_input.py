@@ -76,7 +76,8 @@ def load_targets(y: Any) -> Any:
     return load_file(y)
 
 
-def expect_rows(rows: ChunkRows, y: Any) -> None:
-    """Take the number of rows of X from y, where they were not counted yet."""
+def prepare_rows(rows: ChunkRows, y: Any) -> None:
+    """Make rows ready for a call: its y says how many they are, and they are read again if a read failed."""
+    rows.start_anew()
     if isinstance(rows, PartRows) and y is not None and np.ndim(y) > 0:
         rows.expect(len(y))

@@ -49,6 +49,7 @@ class PartRows(ChunkRows):
     ) -> None:
         self._n: int | None = None
         self._n_parts, self._lengths = n_parts, None if lengths is None else list(lengths)
+        self._counts = lengths is None
         self._first: Any = None
         self._counting: tuple[int, Any] | None = None  # a part, and its first row
         super().__init__(kind, (-1, p), dtype, [], memory)
@@ -73,6 +74,11 @@ class PartRows(ChunkRows):
         return part[start:stop]
 
     # Lengths
+
+    def start_anew(self) -> None:
+        if self.failure is not None and self._counts:
+            self._n = self._lengths = self._first = None
+        super().start_anew()
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]

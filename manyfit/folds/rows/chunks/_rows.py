@@ -66,7 +66,7 @@ class ChunkRows(ChunkSums, HostRows):
     bytes_read : int
         Bytes of the rows that were read so far, each as often as it was read.
     failure : Exception or None
-        The error that ended the reading of X.
+        The error that ended the reading of X, until `start_anew`.
     """
 
     recomputed = ""
@@ -87,6 +87,12 @@ class ChunkRows(ChunkSums, HostRows):
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """The rows from `start` to `stop`, in memory."""
+
+    def start_anew(self) -> None:
+        """After a failed read: forget the error, and all that was read, which may have changed since."""
+        if self.failure is not None:
+            self.failure = self._sample = None
+            vars(self).pop("known_sums", None)
 
     @property
     def n_reads(self) -> int:
@@ -137,7 +143,7 @@ class ChunkRows(ChunkSums, HostRows):
         return block.astype(self.dtype, copy=False)
 
     def checked(self, load: Callable[[], Any], start: int, stop: int | None) -> Any:
-        """What `load` returns; its error is raised in each later read, too, and names the rows."""
+        """What `load` returns; its error names the rows, and is raised until `start_anew`."""
         if self.failure is not None:
             raise self.failure
         try:

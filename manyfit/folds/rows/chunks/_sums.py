@@ -16,6 +16,7 @@ from manyfit.folds.moments._host import sum_atoms
 from manyfit.folds.moments._known_sums import KnownSums
 from manyfit.folds.moments._mixed import sum_mixed_atoms
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments
+from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._merge_tree import MergeTree, Node
@@ -203,7 +204,7 @@ class ChunkSums(RowSource):
             if known is not None:
                 return [(known, 0)]
         origin = self.origin(Y)
-        found = self.reduced(_MomentSums(origin, Y, weights, in_pieces), _merge_each, atoms)
+        found = self.reduced(_MomentSums(origin, Y, weights, in_pieces), SetwiseMerge(_merge_moments), atoms)
         d = origin.size
         none = Moments(0.0, 0.0, origin, np.zeros(d), np.zeros((d, d))), 0
         summed = [none if one is None else one for one in found or [None] * len(atoms)]
@@ -212,7 +213,7 @@ class ChunkSums(RowSource):
         return summed
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        found = self.reduced(_Ranges(columns), _merge_ranges, atoms)
+        found = self.reduced(_Ranges(columns), SetwiseMerge(_merge_ends), atoms)
         low, high = np.empty((2, len(atoms), len(columns)), dtype=self.dtype)
         for a, ends in enumerate(found or ()):
             if ends is not None:
@@ -258,13 +259,7 @@ class _MomentSums:
         return found
 
 
-def _merge_each(before: list[Any], after: list[Any]) -> list[Any]:
-    return [_merge_pair(one, other) for one, other in zip(before, after, strict=True)]
-
-
-def _merge_pair(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one or other
+def _merge_moments(one: tuple[Moments, int], other: tuple[Moments, int]) -> tuple[Moments, int]:
     return merged_moments([one[0], other[0]]), one[1] + other[1]
 
 
@@ -280,13 +275,8 @@ class _Ranges:
         return [next(ends) if n_rows(own) else None for own in local]
 
 
-def _merge_ranges(before: list[Any], after: list[Any]) -> list[Any]:
-    return [
-        one or other
-        if one is None or other is None
-        else (np.minimum(one[0], other[0]), np.maximum(one[1], other[1]))
-        for one, other in zip(before, after, strict=True)
-    ]
+def _merge_ends(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
     client : distributed.Client, None or False, default=None
         As in `GridSearchCV`.
     checkpoint : str or path-like, default=None
-        As in `GridSearchCV`; `random_state` has to be an integer. A search that continues repeats its choices
-        from the stored scores.
+        As in `GridSearchCV`; `random_state` has to be an integer if rows or settings are drawn. A search that
+        continues repeats its choices from the stored scores.
     early_stopping : {"fold"} or None, default=None
         As in `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None

@@ -258,14 +258,16 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         batch.call_on_fit_task_begin(estimator=self)
         results = evaluate([one.params for one in asked], more_results=numbers, callback_ctx=batch)
         batch.call_on_fit_task_end(estimator=self)
-        if "mean_test_score" not in results and "score" in objectives:
+        # The scores of a function have names once it has returned some: until then all fits have failed.
+        names = [name if f"mean_test_{name}" in results else "score" for name in objectives]
+        if "score" in names and "mean_test_score" not in results:
             raise ValueError(
                 "OptunaSearchCV: `scoring` is a function that returns several scores, so that `refit` has to "
                 f"name the one to maximize, got refit={self.refit!r}."
             )
-        scores = np.column_stack([results[f"mean_test_{name}"][-len(asked) :] for name in objectives])
+        scores = np.column_stack([results[f"mean_test_{name}"][-len(asked) :] for name in names])
         if self.prune:  # later trials are compared with all splits of these, shared ones too
-            splits = [results[f"split{i}_test_{objectives[0]}"][-len(asked) :] for i in range(self.n_splits_)]
+            splits = [results[f"split{i}_test_{names[0]}"][-len(asked) :] for i in range(self.n_splits_)]
             for c, own in enumerate(np.column_stack(splits)):
                 self._race.report(c, dict(enumerate(own.tolist())))
         source.tell(asked, scores, self._race.dropped if self.prune else ())

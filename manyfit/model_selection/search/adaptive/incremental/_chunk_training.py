@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
-from manyfit._compat import PassthroughScorer, check_method_params, safe_indexing, scorer_parts
+from manyfit._compat import PassthroughScorer, check_method_params, safe_indexing, score, scorer_parts
 from manyfit.folds import ChunkRows, Rows, n_rows
 from manyfit.metrics import PredictedClassifier, PredictedRegressor
 from manyfit.model_selection.checkpoint._models import ModelCheckpoint, Trained
@@ -54,7 +54,12 @@ class ChunkTrainer:
             new = [pair for pair in pairs if not sink.restore([pair], individual=True)]
             some = [steps[c] for c, _ in new]
             models = [copy.deepcopy(trained[c].model) for c, _ in new]
-            fits = self._fit(some, models, [trained[c].calls for c, _ in new])
+
+            def keep(done: Mapping[int, Trained]) -> None:
+                if checkpoint is not None:
+                    checkpoint.keep({new[j]: one for j, one in done.items()})
+
+            fits = self._fit(some, models, [trained[c].calls for c, _ in new], keep)
             for pair, result in zip(new, self._scored(some, models, fits), strict=True):
                 sink.add({pair: result}, individual=True)
         report = Report(bytes_read=self._rows.bytes_read - before)
@@ -97,9 +102,13 @@ class ChunkTrainer:
         grow(model, 0, (block,) if y is None else (block, safe_indexing(y, numbers)), params)
 
     def _fit(
-        self, steps: Sequence[Step], models: Sequence[Any], made: Sequence[int]
+        self,
+        steps: Sequence[Step],
+        models: Sequence[Any],
+        made: Sequence[int],
+        keep: Callable[[Mapping[int, Trained]], None],
     ) -> list[tuple[float, str | None]]:
-        """Seconds of each model, and the error that ended its training."""
+        """Seconds of each model, and the error that ended its training; `keep` gets models after a call."""
         seconds, errors = [0.0] * len(steps), [None] * len(steps)  # type: list[float], list[str | None]
 
         def call(task: tuple[int, Any, Any]) -> None:
@@ -123,6 +132,7 @@ class ChunkTrainer:
                     by_split = dict(zip(splits, zip(blocks, numbers, strict=True), strict=True))
                     tasks = [(j, *by_split[steps[j].split]) for j in active if errors[j] is None]
                     list(run(call, [task for task in tasks if task[1] is not None]))
+                keep({j: Trained(models[j], made[j] + k + 1) for j in active if errors[j] is None})
         return list(zip(seconds, errors, strict=True))
 
     def _scored(
@@ -152,26 +162,39 @@ class ChunkTrainer:
                 yield result
 
     def _respond(self, of_split: Sequence[int], models: Sequence[Any]) -> list[tuple[Any, float]]:
-        """The responses of models for the held-out rows of their splits, and the seconds of each."""
+        """The responses of models for the held-out rows of their splits, or their errors, and the seconds."""
         parts: list[list[Any]] = [[] for _ in models]
+        errors: dict[int, Exception] = {}
         seconds, splits = [0.0] * len(models), sorted({*of_split})
         for blocks, _ in self._blocks(self._sets(splits, 1)):
             for j, (split, model) in enumerate(zip(of_split, models, strict=True)):
                 block = blocks[splits.index(split)]
-                if block is not None:
+                if block is not None and j not in errors:
                     start = time.perf_counter()
-                    parts[j].append(getattr(model, self._method)(block))
+                    try:
+                        parts[j].append(getattr(model, self._method)(block))
+                    except Exception as error:
+                        errors[j] = error
                     seconds[j] += time.perf_counter() - start
-        return [(np.concatenate(own), spent) for own, spent in zip(parts, seconds, strict=True)]
+        found = (errors.get(j) or np.concatenate(own) for j, own in enumerate(parts))
+        return list(zip(found, seconds, strict=True))
 
     def _score(self, model: Any, split: int, response: Any) -> float:
+        """The score of a model by its response, or `error_score` with scikit-learn's warning."""
         job = self._job
         (rows,) = self._sets([split], 1)
         kind = PredictedClassifier if is_classifier(model) else PredictedRegressor
         stub = kind({self._method: response}, getattr(model, "classes_", None))
         every = np.empty(self._rows.shape[0])
         params = check_method_params(every, job.options.score_params, indices=rows)
-        return float(job.options.scorer(stub, None, safe_indexing(job.y, rows), **params))
+
+        def scorer(*given: Any, **params: Any) -> float:
+            if isinstance(response, Exception):
+                raise response
+            return float(job.options.scorer(*given, **params))
+
+        y = safe_indexing(job.y, rows)
+        return float(score(stub, None, y, scorer, params, job.options.error_score))
 
 
 def _response_method(scorer: Any, model: Any) -> str:

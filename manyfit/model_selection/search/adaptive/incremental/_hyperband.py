@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from manyfit._compat import Interval
 from manyfit.model_selection.search.adaptive.incremental._model_pool import ModelPool
 from manyfit.model_selection.search.adaptive.incremental._schedules import Schedule, hyperband_brackets
 from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
@@ -83,11 +81,6 @@ class HyperbandSearchCV(IncrementalSearch):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **IncrementalSearch._parameter_constraints,
-        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
-    }
-
     def __init__(
         self,
         estimator: Any,
@@ -106,21 +99,12 @@ class HyperbandSearchCV(IncrementalSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.parameters = parameters
-        self.max_iter = max_iter
+        super().__init__(
+            estimator, parameters, max_iter=max_iter, patience=patience, tol=tol, test_size=test_size,
+            random_state=random_state, scoring=scoring, verbose=verbose, n_jobs=n_jobs,
+            error_score=error_score, cv=cv, checkpoint=checkpoint, memory_limit=memory_limit,
+        )  # fmt: skip
         self.aggressiveness = aggressiveness
-        self.patience = patience
-        self.tol = tol
-        self.test_size = test_size
-        self.random_state = random_state
-        self.scoring = scoring
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.cv = cv
-        self.checkpoint = checkpoint
-        self.memory_limit = memory_limit
 
     @property
     def metadata(self) -> dict[str, Any]:

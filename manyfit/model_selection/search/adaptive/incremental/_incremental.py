@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from manyfit._compat import Interval, StrOptions
-from manyfit.model_selection.search._options import COUNT
 from manyfit.model_selection.search.adaptive.incremental._schedules import Decay, Halving, Schedule
 from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
 
@@ -58,8 +55,9 @@ class IncrementalSearchCV(IncrementalSearch):
         each split, and their mean score decides.
     checkpoint : str or path-like, default=None
         A file of scores and models. The search continues from it if it is interrupted, also in another
-        process, with the same result; `random_state` has to be an integer. The models in it are pickles,
-        which can run any code when they are read: give no file that others may have written.
+        process, with the same result; `random_state` has to be an integer, unless it goes through a grid with
+        `cv`. The models in it are pickles, which can run any code when they are read: give no file that
+        others may have written. Models that cannot be pickled are trained again from their first call.
     memory_limit : int or str, default=None
         Bytes (``"512MB"``) above which an X that lies in chunks is read in chunks; None: half of the
         machine's memory.
@@ -101,13 +99,6 @@ class IncrementalSearchCV(IncrementalSearch):
     array([5, 5, 5])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **IncrementalSearch._parameter_constraints,
-        "n_initial_parameters": [COUNT, StrOptions({"grid"})],
-        "decay_rate": [Interval(numbers.Real, 0, None, closed="left")],
-        "fits_per_score": [COUNT],
-    }
-
     def __init__(
         self,
         estimator: Any,
@@ -128,23 +119,14 @@ class IncrementalSearchCV(IncrementalSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.parameters = parameters
+        super().__init__(
+            estimator, parameters, max_iter=max_iter, patience=patience, tol=tol, test_size=test_size,
+            random_state=random_state, scoring=scoring, verbose=verbose, n_jobs=n_jobs,
+            error_score=error_score, cv=cv, checkpoint=checkpoint, memory_limit=memory_limit,
+        )  # fmt: skip
         self.n_initial_parameters = n_initial_parameters
         self.decay_rate = decay_rate
-        self.test_size = test_size
-        self.patience = patience
-        self.tol = tol
         self.fits_per_score = fits_per_score
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.scoring = scoring
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.cv = cv
-        self.checkpoint = checkpoint
-        self.memory_limit = memory_limit
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         settings = self._draw(self.n_initial_parameters, self.random_state)
@@ -218,13 +200,6 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
     [1, 1, 1, 1, 1, 1, 3, 3, 9]
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **IncrementalSearch._parameter_constraints,
-        "n_initial_parameters": [COUNT, StrOptions({"grid"})],
-        "n_initial_iter": [COUNT],
-        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
-    }
-
     def __init__(
         self,
         estimator: Any,
@@ -245,23 +220,14 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.parameters = parameters
+        super().__init__(
+            estimator, parameters, max_iter=max_iter, patience=patience, tol=tol, test_size=test_size,
+            random_state=random_state, scoring=scoring, verbose=verbose, n_jobs=n_jobs,
+            error_score=error_score, cv=cv, checkpoint=checkpoint, memory_limit=memory_limit,
+        )  # fmt: skip
         self.n_initial_parameters = n_initial_parameters
         self.n_initial_iter = n_initial_iter
-        self.max_iter = max_iter
         self.aggressiveness = aggressiveness
-        self.test_size = test_size
-        self.patience = patience
-        self.tol = tol
-        self.random_state = random_state
-        self.scoring = scoring
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.cv = cv
-        self.checkpoint = checkpoint
-        self.memory_limit = memory_limit
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         settings = self._draw(self.n_initial_parameters, self.random_state)

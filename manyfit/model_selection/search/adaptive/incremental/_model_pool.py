@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from manyfit._compat import check_fit_failures
@@ -23,11 +23,15 @@ Records = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The checkpoint of a search, opened anew for each round; `identity` is that of all rounds."""
+    """The checkpoint of a search, opened anew for each round; `identity` is that of all rounds.
+
+    `lost`: the classes of models that it cannot keep, see `ModelCheckpoint`.
+    """
 
     path: str | os.PathLike[str]
     identity: Identity
     workers: int
+    lost: set[str] = field(default_factory=set)
 
     def open(self, before: int, steps: Sequence[Step], settings: Sequence[Any]) -> ModelCheckpoint:
         """Open the file for a round; ValueError if it has another search, or another round at this place."""
@@ -41,7 +45,7 @@ class ModelFile:
         }
         identity = replace(self.identity, parts=parts, texts=texts, before=before)
         targets = [(str(one.name), one.target) for one in steps]
-        return ModelCheckpoint(self.path, identity, self.workers, targets, model_of)
+        return ModelCheckpoint(self.path, identity, self.workers, targets, model_of, self.lost)
 
 
 class ModelPool:
@@ -110,7 +114,7 @@ class ModelPool:
         """Take models from the file that are ahead of ours, where they are needed."""
         for c, one in enumerate(steps):
             if (c, one.split) not in checkpoint.stored:
-                found = checkpoint.load(str(one.name), one.split, one.made)
+                found = checkpoint.load(str(one.name), one.split, one.target)
                 if found is not None and found.calls > self._models[one.name][one.split].calls:
                     self._keep(one, found)
 

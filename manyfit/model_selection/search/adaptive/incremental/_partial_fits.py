@@ -37,8 +37,8 @@ class Trainer(Protocol):
     ) -> tuple[list[Result], Report]:
         """Results in the order of `steps`, each with its ``model``, or None if it was restored or failed.
 
-        A model of `trained` may have made fewer calls than its step says: it makes the others first. It
-        closes the checkpoint.
+        A model of `trained` may have made fewer calls than its step says, or more: it makes those that are
+        left to the target. It closes the checkpoint.
         """
 
     def further(self, trained: Trained, split: int | None, target: int) -> Any:

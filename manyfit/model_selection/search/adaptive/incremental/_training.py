@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +31,8 @@ from manyfit._compat import (
 )
 from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets
+from manyfit.folds import ChunkRows, Splits, load_targets, prepare_rows
+from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.metrics import check_scoring
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
@@ -39,7 +41,6 @@ from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import n_workers
 from manyfit.model_selection.search._options import COUNT, OPTIONS
-from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._setup import weights_of
 from manyfit.model_selection.search.adaptive.incremental._chunk_training import ChunkTrainer
 from manyfit.model_selection.search.adaptive.incremental._growing import grow_function
@@ -82,11 +83,50 @@ class IncrementalSearch(SklearnBaseSearchCV):
         "cv": ["cv_object"],
         "checkpoint": OPTIONS["checkpoint"],
         "memory_limit": OPTIONS["memory_limit"],
+        # Of some of the searches.
+        "n_initial_parameters": [COUNT, StrOptions({"grid"})],
+        "n_initial_iter": [COUNT],
+        "decay_rate": [Interval(numbers.Real, 0, None, closed="left")],
+        "fits_per_score": [COUNT],
+        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
     }
     refit = True
     report_: Report
     history_: list[dict[str, Any]]
     model_history_: dict[Any, list[dict[str, Any]]]
+
+    def __init__(
+        self,
+        estimator: Any,
+        parameters: Any,
+        *,
+        max_iter: int,
+        patience: int | bool,
+        tol: float | None,
+        test_size: float | None,
+        random_state: Any,
+        scoring: Any,
+        verbose: int,
+        n_jobs: int | None,
+        error_score: float | str,
+        cv: Any,
+        checkpoint: str | os.PathLike[str] | None,
+        memory_limit: int | str | None,
+    ) -> None:
+        self.estimator = estimator
+        self.parameters = parameters
+        self.max_iter = max_iter
+        self.patience = patience
+        self.tol = tol
+        self.test_size = test_size
+        self.random_state = random_state
+        self.scoring = scoring
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+        self.cv = cv
+        self.checkpoint = checkpoint
+        self.memory_limit = memory_limit
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         """Schedules by the prefix of their models' names, each with the settings of its models."""
@@ -214,7 +254,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         lazy = (X if rows is None else None, y, *map(load_targets, params.values()))
         X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
         if rows is not None:
-            expect_rows(rows, y)
+            prepare_rows(rows, y)
             rows.count()
             X = IndexedRows(rows)
         X, y = indexable(X, y)

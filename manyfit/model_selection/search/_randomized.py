@@ -1,0 +1,136 @@
+"""RandomizedSearchCV: scikit-learn's search over drawn settings on manyfit's engine."""
+
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import model_selection
+
+from manyfit._compat import parameter_constraints
+from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.search._base import SharedSearch, accept_device_data
+
+
+@accept_device_data
+class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
+    """Search over settings drawn from distributions that does the common work of its fits only once.
+
+    A drop-in for `sklearn.model_selection.RandomizedSearchCV` (1.7 to 1.9), with the same parameters,
+    attributes, errors and numbers. It adds what `GridSearchCV` adds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As in `GridSearchCV`.
+    param_distributions : dict or list of dict
+        Names of parameters with a list of values, or with a distribution that has ``rvs``, such as those of
+        `scipy.stats`. Of a list of such dicts, one is drawn for each setting.
+    n_iter : int, default=10
+        Settings to draw.
+    scoring : str, callable, list, tuple or dict, default=None
+        As in `GridSearchCV`.
+    n_jobs : int, default=None
+        As in `GridSearchCV`.
+    refit : bool, str or callable, default=True
+        As in `GridSearchCV`.
+    cv : int, splitter or iterable, default=None
+        As in `GridSearchCV`.
+    verbose : int, default=0
+        As in `GridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        As in `GridSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        Source of the settings, as in scikit-learn; the same one draws the same settings.
+    error_score : "raise" or float, default=nan
+        As in `GridSearchCV`.
+    return_train_score : bool, default=False
+        As in `GridSearchCV`.
+    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
+        As in `GridSearchCV`.
+    verify : int, default=0
+        As in `GridSearchCV`.
+    memory_limit : int or str, default=None
+        As in `GridSearchCV`.
+    client : distributed.Client, None or False, default=None
+        As in `GridSearchCV`.
+    checkpoint : str or path-like, default=None
+        As in `GridSearchCV`; `random_state` has to be an integer.
+    early_stopping : {"fold"} or None, default=None
+        As in `GridSearchCV`.
+    engine : {"sklearnex"} or None, default=None
+        As in `GridSearchCV`.
+    time_budget : float or None, default=None
+        As in `GridSearchCV`.
+    race : {"wilcoxon", "t-test"}, float or None, default=None
+        As in `GridSearchCV`.
+    fit_timeout : float or None, default=None
+        As in `GridSearchCV`.
+    return_predictions : bool, str or tuple, default=False
+        As in `GridSearchCV`.
+    sample : int, float or None, default=None
+        As in `GridSearchCV`; drawn by `random_state`, too.
+
+    Attributes
+    ----------
+    report_ : Report
+        What the search has done: fits, passes over the data, transfers and seconds.
+    cv_results_, best_params_, best_estimator_, ...
+        As of `GridSearchCV`.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from manyfit.model_selection import RandomizedSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> search = RandomizedSearchCV(Ridge(), {"alpha": loguniform(1e-2, 1e2)}, n_iter=20, random_state=0)
+    >>> search.fit(X, y).report_.fits_done
+    0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **parameter_constraints(model_selection.RandomizedSearchCV),
+        **SharedSearch._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: int = 10,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool | str | Callable[..., int] = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        random_state: Any = None,
+        error_score: float | str = np.nan,
+        return_train_score: bool = False,
+        sharing: Sharing = "auto",
+        verify: int = 0,
+        memory_limit: int | str | None = None,
+        client: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        early_stopping: EarlyStopping = None,
+        engine: Engine = None,
+        time_budget: float | None = None,
+        race: str | float | None = None,
+        fit_timeout: float | None = None,
+        return_predictions: bool | str | tuple[str, str] = False,
+        sample: float | None = None,
+    ) -> None:
+        super().__init__(
+            estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
+            cv=cv, verbose=verbose, pre_dispatch=pre_dispatch, random_state=random_state,
+            error_score=error_score, return_train_score=return_train_score,
+        )  # fmt: skip
+        self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
+        self.client, self.checkpoint, self.engine = client, checkpoint, engine
+        self.early_stopping = early_stopping
+        self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
+        self.return_predictions = return_predictions
+        self.sample = sample
