@@ -64,7 +64,6 @@ def test_bools_are_shared_as_numbers_are(model, name, kind):
     alike(found, sklearn.model_selection.GridSearchCV(model, grid, cv=3, refit=False).fit(bools, y), 1e-6)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("A search waits for its device once, not once per fold")
 @pytest.mark.parametrize(
     ("model", "grid", "most"),
@@ -83,7 +82,6 @@ def test_a_search_waits_for_its_device_once(model, grid, most, y_there):
     assert search.report_.fits_done == 0 and search.report_.passes == 1
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("A search waits for its device once, not once per fold")
 @pytest.mark.parametrize(
     "scoring",
@@ -143,7 +141,6 @@ def test_any_splits_and_weights(place, cv, weighted):
     assert search.report_.fits_done == 0
 
 
-@pytest.mark.cases(3)
 @pytest.mark.parametrize("scoring", ["r2", "neg_mean_absolute_error"])
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.int64, 1e-9)])
 def test_other_dtypes_and_several_targets(place, dtype, rtol, scoring):

@@ -70,7 +70,6 @@ def test_options_reach_the_functions(regression):
     assert manyfit.last_report().fits_shared == 5
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("cv", [ShuffleSplit(4), KFold(4, shuffle=True)])
 @pytest.mark.parametrize("estimator", [RandomForestRegressor(3), Ridge()])
 def test_numpys_global_random_state_is_used_as_by_scikit_learn(cv, estimator, regression):

@@ -89,7 +89,6 @@ def test_subclasses_that_override_what_fit_calls_are_left_to_scikit_learn(cls, r
     assert f"left to scikit-learn: {cls.__name__} {OVERRIDES[cls]}" in str(report)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "make",
     [

@@ -51,7 +51,6 @@ def options(model, **more):
     }  # fmt: skip
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", CASES)
 def test_a_fit_that_goes_on_is_the_longer_fit_to_the_bit(kind):
     model, grid = CASES[kind]

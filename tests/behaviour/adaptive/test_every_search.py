@@ -157,7 +157,6 @@ def test_a_bar_or_lines_show_the_progress(kind: str, capsys: Any) -> None:
     assert "calls of partial_fit, best score" in shown.out if kind in INCREMENTAL else "fits" in shown.err
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("An adaptive search that stops nothing gives the results of the plain search")
 @pytest.mark.parametrize(
     "search",

@@ -224,7 +224,6 @@ class Iter:
         self._next = 0
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("source", ["function", "DataIter"])
 @pytest.mark.parametrize("limit", [None, LIMIT])
 def test_targets_and_weights_come_with_the_blocks(source, limit):

@@ -107,7 +107,6 @@ def test_numbers_of_any_kind(kind, dtype, stored):
     _assert_same(search, expected, 1e-5 if dtype == ">f4" else 1e-12)
 
 
-@pytest.mark.cases(2)
 @every_kind
 def test_estimators_read_them_without_a_search(kind, stored):
     file = stored(kind, X)

@@ -74,7 +74,6 @@ def _flat_at_origin(found):
     return LinearAnswers(LinearPredictors(linear.coef, linear.at_origin[:, 0], linear.origin))
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("base", "change", "fact"),
     [

@@ -20,7 +20,6 @@ from tests._same_results import X, Y, both
 from tests.behaviour.families._user_families import GRID, RowsFamily, Shrunk, ShrunkFamily
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("family", [ShrunkFamily, RowsFamily])
 @pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error", ["r2", "neg_max_error"]])
 def test_a_registered_family_answers(family, scoring, registered):
@@ -30,7 +29,6 @@ def test_a_registered_family_answers(family, scoring, registered):
     assert type(search.plan(X, Y).groups[0].family) is family
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("family", [ShrunkFamily, RowsFamily])
 @pytest.mark.parametrize("first", [StandardScaler(), PolynomialFeatures()])
 def test_behind_steps(family, first, registered):
@@ -60,7 +58,6 @@ def test_dearer_than_one_by_one_is_not_shared(registered):
     assert "one by one: sharing would take more operations here" in str(search.plan(X, Y))
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
 @pytest.mark.parametrize("base", [ShrunkFamily, RowsFamily])
 @pytest.mark.parametrize(

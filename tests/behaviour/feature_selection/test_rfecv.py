@@ -35,7 +35,6 @@ def _both(estimator, X, y, *, groups=None, **params):
     return ours.report_
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "params"),
     [

@@ -173,7 +173,6 @@ def lowered_and_kept(texts):
     return kept
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("function", "fits", "container"),
     covering([(lowered, 4), (tuple, 4), (np.array, 4), (lowered_and_kept, 7)], [list, np.array], strength=1),

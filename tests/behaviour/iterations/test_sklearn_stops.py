@@ -137,7 +137,6 @@ def test_what_converges_well_is_shared(name, cv):
     )
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "y"),
     [(LogisticRegression(max_iter=4), Y), (LogisticRegression(solver="newton-cholesky", max_iter=2), Y),

@@ -131,7 +131,6 @@ def metrics_many(name, x, labels, **options):
     return getattr(metrics, name).many(x, labels, **options)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(("name", "far"), covering(NAMES, {"near": False, "far": True}.items(), strength=1))
 def test_float32(name, far):
     data = (X + 100 * far).astype(np.float32)
@@ -215,7 +214,6 @@ def test_labels_of_any_kind(name, kind):
         assert_same(getattr(metrics, name)(X.tolist(), there(labels)), wanted)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_numbers_and_rows_that_are_alike(name):
     data = np.repeat(np.round(X), 2, axis=0).astype(np.int64)

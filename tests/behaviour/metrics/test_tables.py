@@ -214,7 +214,6 @@ def test_weights_in_single_precision() -> None:
         check(name, y, p, sample_weight=w, tol=1e-5, dtypes=False)
 
 
-@pytest.mark.cases(4)
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), [
     ("confusion_matrix", {}),
@@ -282,7 +281,6 @@ def test_clusterings() -> None:
     check("homogeneity_completeness_v_measure", labels, clusters, beta=0.3)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "name", ["f1_score", "precision_score", "recall_score", "jaccard_score", "fbeta_score"]
 )

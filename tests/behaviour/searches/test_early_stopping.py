@@ -125,7 +125,6 @@ def test_steps_are_fitted_on_the_training_part_and_transform_the_test_part():
     assert search.report_.transformer_fits == 6, "two steps on three splits serve both settings"
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("sharing", ["auto", "none"])
 @pytest.mark.parametrize("routing", [False, True])
 def test_weights_of_the_test_part_reach_the_last_step(routing, sharing):

@@ -46,7 +46,6 @@ def scaler(request=False):
     return StandardScaler().set_fit_request(sample_weight=request)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("scored", [True, False])
 @pytest.mark.parametrize("fitted", [True, False])
 def test_the_last_step_of_a_pipeline_requests_them(fitted, scored):

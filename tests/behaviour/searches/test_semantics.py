@@ -125,7 +125,6 @@ def test_training_scores_behind_a_target_encoder():
     both(lasso, {"lasso__alpha": [0.1, 1.0]}, codes, Y, return_train_score=True)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize(
     ("estimator", "grid"),

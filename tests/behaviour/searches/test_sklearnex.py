@@ -171,7 +171,6 @@ def test_predictors_in_composites_and_values_of_the_grid(estimator, grid, sharin
     assert (sharing == "auto") == (ours.report_.transformer_fits > 0)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("options", [{}, {"error_score": "raise"}, {"n_jobs": 2}, {"verbose": 2}])
 def test_a_fit_that_fails_is_made_again_by_scikit_learn(options):
     with warnings.catch_warnings():

@@ -79,7 +79,6 @@ class Texts(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_line_says_how_much_is_shared(case):
     estimator, grid, foreseen, done = CASES[case]

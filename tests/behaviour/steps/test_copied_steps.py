@@ -132,7 +132,6 @@ class Strides(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.shift + self.strides_ + 0.5 * sum(np.asarray(X).strides))
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("part", "container"),
     covering(

@@ -55,7 +55,6 @@ class ChangesInput(Constant):
         return self
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("sharing", ["auto", "none"])
@@ -66,7 +65,6 @@ def test_weights_that_a_fit_changes(sharing, n_jobs):
     np.testing.assert_array_equal(given["sample_weight"], WEIGHTS)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize("sharing", ["auto", "none"])
 @pytest.mark.parametrize(
@@ -155,7 +153,6 @@ def test_each_fit_is_announced_once(estimator, grid, capsys):
     assert printed[1] == printed[0] and sum("START" in line for line in printed[0]) == 4
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [

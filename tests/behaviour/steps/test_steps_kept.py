@@ -145,7 +145,6 @@ def test_steps_of_several_groups_are_fitted_once_a_split():
     assert FITS["step"] == report.transformer_fits == plan.transformer_fits == 2 * 3
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("makes", ["nan", "error"])
 @pytest.mark.parametrize("last", [Ridge(), RANDOM_LASSO])
 def test_what_fails_is_tried_once_a_split_before_scikit_learn_fits_it(makes, last):

@@ -29,7 +29,6 @@ COLUMNS = ColumnTransformer(
 UNION = FeatureUnion([("a", CLIPPED), ("b", StandardScaler())])
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("n_jobs", "last", "steps", "n_steps", "more"),
     covering(
@@ -68,7 +67,6 @@ def test_nothing_is_saved_where_nothing_is_shared():
         assert report.transformer_fits_saved == 0 and "saved" not in str(report)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("last", [Lasso, Ridge])
 def test_the_bar_says_so(last, n_jobs, monkeypatch):
@@ -100,7 +98,6 @@ class LeavesSome(RidgeFamily):
             yield replace(answers, refused={**answers.refused, **refused})
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("n_jobs", "steps", "left", "fails"),
     covering(

@@ -98,7 +98,6 @@ def brought(value, move):
     return [brought(part, move) for part in value] if isinstance(value, list) else value
 
 
-@pytest.mark.cases(3)
 @pytest.mark.invariant("Parameters, targets and weights may lie on another device than X")
 @pytest.mark.parametrize(
     ("name", "params", "y"), PARAMS, ids=lambda value: value if type(value) is str else ""
@@ -189,7 +188,6 @@ def test_a_transformer_that_reads_no_labels_takes_any(name, monkeypatch):
 # Several places
 
 
-@pytest.mark.cases(2)
 @pytest.mark.invariant("Parameters, targets and weights may lie on another device than X")
 @pytest.mark.parametrize("name", ["Ridge", "GaussianNB", "SVC", "KernelRidge", "LogisticRegression"])
 def test_rows_targets_and_weights_of_three_places(name):
@@ -206,7 +204,6 @@ def test_rows_targets_and_weights_of_three_places(name):
             assert np.mean(home(found) == wanted) > 0.97
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ["Ridge", "GaussianNB", "PCA", "KMeans", "StackingRegressor"])
 def test_fitted_here_and_asked_there(name):
     of = {"KMeans": {"n_clusters": 2, "random_state": 0},
@@ -310,7 +307,6 @@ def test_tensors_with_gradients_and_of_short_floats():
 BOOLS = LABELS > 0
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", ["GaussianNB", "RidgeClassifier", "LogisticRegression", "LinearSVC", "SVC"])
 def test_labels_that_are_bools(name):
     """No library sorts these."""
@@ -331,7 +327,6 @@ def outcome(call):
         return type(error)
 
 
-@pytest.mark.cases(5)
 @pytest.mark.parametrize("name", ["PoissonRegressor", "GammaRegressor", "TweedieRegressor"])
 @pytest.mark.parametrize("what", ["constant", "one row", "zeros", "short", "usual"])
 @pytest.mark.filterwarnings("ignore:(divide by zero|invalid value) encountered:RuntimeWarning")

@@ -46,7 +46,6 @@ def test_labels_of_the_host_stay_there(name, y):
     assert ours.score(there(X), y) == pytest.approx(twin.score(X, y), abs=1e-12)
 
 
-@pytest.mark.cases(2)
 @quiet
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_labels_of_a_device_stay_there(name):

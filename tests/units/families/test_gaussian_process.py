@@ -186,7 +186,6 @@ def test_what_is_left_to_scikit_learn(model, why):
     assert why in str(plan)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("data", "y"),
     [

@@ -202,7 +202,6 @@ def test_threads_refuse_what_scikit_learn_raises_or_warns_for(two_threads, value
     assert refused(GaussianNB(), {}, X)
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "settings"), [NUMERIC[0], *DISCRIMINANTS], ids=["gaussian", "lsqr", "eigen", "svd"]
 )

@@ -51,7 +51,6 @@ def compared(model: Any, grid: dict[str, Any], y: Any, **fit_params: Any) -> Gri
     return search
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("model", "grid", "y", "weighted"),
     spread(

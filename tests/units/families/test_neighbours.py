@@ -183,7 +183,6 @@ def test_what_is_left_to_scikit_learn(estimator, setting, why):
 ALPHAS = [{"alpha": alpha} for alpha in (1, 0.05, 30.0, np.float32(2.0))]
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian", "poly", "cosine"])
 def test_kernel_ridge_to_rounding(kernel):
     for X, y in (

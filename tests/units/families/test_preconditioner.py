@@ -314,7 +314,6 @@ def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
     assert 0.5 < got / expected.solve(g, np.array([0]))[0, 0, 0] < 1.5
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("make", "intercept", "K", "head"),
     covering(

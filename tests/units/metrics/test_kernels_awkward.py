@@ -74,7 +74,6 @@ def test_one_output_that_is_refused_refuses_all(name, bad, there):
         np.testing.assert_allclose(found[j], theirs(y, P[j], multioutput="raw_values"), rtol=1e-12)
 
 
-@pytest.mark.cases(3)
 @PLACES
 @pytest.mark.parametrize("weight", [None, 0.7])
 @pytest.mark.parametrize("outputs", [(), (2,)])

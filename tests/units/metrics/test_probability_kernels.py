@@ -177,7 +177,6 @@ def test_one_row_explains_nothing(xp, device, function):
     assert np.isnan(scores).all()
 
 
-@pytest.mark.cases(2)
 @WEIGHTS
 def test_hinge_loss(xp, device, weighted):
     y, P = of_many()

@@ -234,7 +234,6 @@ SEARCHED = {
 }
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", SEARCHED)
 def test_what_a_step_writes_is_read_as_in_scikit_learn(kind):
     change, X = SEARCHED[kind]
