@@ -2,13 +2,14 @@
 
 `covering` chooses combinations of several parameters, `spread` some cases of a list. A run with
 ``-m "not thorough"`` does not make the rest at all: it would take seconds to collect what is left out.
+The mark ``cases(n)`` stands at tests whose cases take long or are very many: `few` chooses those that run.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, ItemsView, Sequence
+from collections.abc import Callable, Collection, ItemsView, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -43,6 +44,19 @@ def spread(cases: Collection[Any], n: int) -> list[Any]:
     return [
         _case([one], i in kept) for i, one in enumerate(_labelled(cases)) if i in kept or MAKES_THOROUGH_CASES
     ]
+
+
+def few(cases: Sequence[T], n: int, values: Callable[[T], Collection[Any]]) -> list[T]:
+    """At most `n` cases: again and again that whose `values` are in fewest so far, else evenly spread."""
+    left = evenly(cases, n)
+    left += [case for case in cases if not any(case is one for one in left)]
+    chosen: list[T] = []
+    used: Counter[Any] = Counter()
+    while left and len(chosen) < n:
+        best = min(range(len(left)), key=lambda i: sum(used[one] for one in values(left[i])))
+        used.update(values(left[best]))
+        chosen.append(left.pop(best))
+    return chosen
 
 
 def evenly(things: Sequence[T], n: int | None) -> list[T]:

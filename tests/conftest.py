@@ -6,6 +6,7 @@ import gc
 import importlib
 import signal
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -56,8 +57,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tests", type=int, help="run at most so many tests of each module, evenly spread")
 
 
-@pytest.hookimpl(trylast=True)  # after -m, -k and --deselect
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # before and after -m, -k and --deselect
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    _mark_thorough(items)
+    yield
+    _leave_out(config, items)
+
+
+def _mark_thorough(items: list[pytest.Item]) -> None:
+    """Of tests with the mark ``cases(n)``, the cases that are not chosen."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("cases") and not item.get_closest_marker("thorough"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        (n,) = cases[0].get_closest_marker("cases").args
+        chosen = _covering.few(cases, n, lambda case: case.callspec.indices.items())
+        for case in {*cases}.difference(chosen):
+            case.add_marker("thorough")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What --cases and --tests do not run."""
     most_cases, most_tests = config.getoption("--cases"), config.getoption("--tests")
     if most_cases is most_tests is None:
         return

@@ -23,6 +23,7 @@ def inside():
         yield client
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "there"), covering(SEARCHES, [True, False], strength=1))

@@ -100,6 +100,7 @@ def client():
         yield client
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("workers that sum chunks give the bits of a search in one process")
 @pytest.mark.parametrize(("kind", "name"), covering(KINDS, list(SEARCHES), strength=1))
 def test_the_bits_of_a_local_run(kind, name, client, tmp_path):

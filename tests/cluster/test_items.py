@@ -203,6 +203,7 @@ SHORT = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.filterwarnings("ignore:Scoring failed")
 @pytest.mark.parametrize("case", spread(SHORT, 4))
 def test_short_fits_are_those_of_scikit_learn(case, client, seen):
@@ -322,6 +323,7 @@ def test_little_data_are_one_task(client, seen):
     assert [(item.strategy.kind, len(item.pairs)) for item in items] == [("moments", 10)]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("model", "grid", "kind"),
     [

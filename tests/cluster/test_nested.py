@@ -53,6 +53,7 @@ def addresses(client: Any) -> set[str]:
     return set(client.scheduler_info(n_workers=-1)["workers"])
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("model", "steps", "client"), covering(BOOSTERS, [False, True], [1, 2], strength=1), indirect=["client"]
 )

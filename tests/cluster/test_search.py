@@ -97,6 +97,7 @@ def same(one: Any, other: Any) -> None:
         np.testing.assert_array_equal(expected, scores(other)[key], err_msg=key)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("Scores do not depend on the number of workers")
 @pytest.mark.parametrize(("kind", "inside"), covering(SEARCHES, [1, 2, 3], strength=1), indirect=["inside"])
 def test_answers_are_those_of_the_local_run(kind, inside):

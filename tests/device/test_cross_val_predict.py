@@ -34,6 +34,7 @@ def at(value):
     return getattr(value, "device", None) if type(value) is not np.ndarray else None
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0)], ids=["given", "shuffled"])
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
 @pytest.mark.parametrize("labels", ["there", "here", "texts"])

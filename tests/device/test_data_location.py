@@ -247,6 +247,7 @@ QUIET = {"host_fallback": "ignore"}
 THERE = {"host_fallback": "error" if DEVICE_TAKES_HOST_INDICES else "ignore"}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("weigh", "model"),
     covering(
@@ -301,6 +302,7 @@ def test_a_search_answers_where_its_estimator_was_fitted_on_the_host():
     assert not hasattr(search, "predict_proba")  # as scikit-learn's
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("scoring", ["roc_auc", "f1", ["f1", "neg_log_loss"]], ids=str)
 @pytest.mark.parametrize("scaled", [False, True])
 def test_scores_of_a_search_whose_labels_lie_there(scoring, scaled):

@@ -37,6 +37,7 @@ def on_both(model, grid, X, y, rtol=1e-6, **options):
     return found
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("The host waits for a device at most twice per iteration of all columns")
 @pytest.mark.parametrize(
     ("scoring", "y_there"), [(None, True), ("neg_log_loss", False), (["roc_auc", "f1"], True)], ids=str
@@ -55,6 +56,7 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
     _both.alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, TWO), 1e-6)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("An iterating family gives a device's data the host's answers")
 @pytest.mark.parametrize(
     ("model", "grid", "y", "dtype"),
@@ -159,6 +161,7 @@ def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, 
     assert len(crossed) >= n
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("last", "kind", "steps"),
     covering(

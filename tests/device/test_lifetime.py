@@ -28,6 +28,7 @@ STEPS = make_pipeline(make_pipeline(estimators.MinMaxScaler(), estimators.Simple
 ALONE = {"max_iter": [50, 100]}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("A search frees the memory of its device")
 @pytest.mark.parametrize(
     ("estimator", "grid", "y", "options"),

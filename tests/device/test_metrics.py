@@ -109,6 +109,7 @@ def weighable(name):
     return "sample_weight" in inspect.signature(scorer_parts(sklearn.metrics.get_scorer(name))[0]).parameters
 
 
+@pytest.mark.cases(100)
 @pytest.mark.invariant("Named scorers give scikit-learn's number on a device and copy no bulky array")
 @pytest.mark.parametrize(
     ("name", "how", "weighted"),

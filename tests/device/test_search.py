@@ -113,6 +113,7 @@ def test_a_metric_of_the_users_own_sees_predictions_on_the_host():
     assert "from predictions" in str(search.plan(there(X), there(y)))
 
 
+@pytest.mark.cases(4)
 @pytest.mark.invariant("A search on a device gives the host's scores")
 @pytest.mark.parametrize(
     ("cv", "weighted"),

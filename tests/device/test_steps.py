@@ -47,6 +47,7 @@ def both(model, grid, y, rtol=1e-9, **options):
         return _both.on_both(model, grid, X, y, rtol=rtol, **options)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("model", "grid", "y", "options"),
     [
@@ -144,6 +145,7 @@ class Writer(TransformerMixin, BaseEstimator):
 HELD = [("stranger", Writer()), ("scaled", E.MinMaxScaler())]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @needs_newer
 @pytest.mark.parametrize(
@@ -339,6 +341,7 @@ def test_copies_at_home_are_made_once_and_go_with_their_array():
     assert crossed.synchronisations == 2
 
 
+@pytest.mark.cases(2)
 @needs_newer
 @pytest.mark.parametrize("last", [E.Ridge(), E.LinearRegression(), E.KNeighborsRegressor()])
 @pytest.mark.parametrize("named", [False, True])

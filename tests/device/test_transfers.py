@@ -132,6 +132,7 @@ def fitted(name, data, **params):
         return search.fit(*data, **params)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.invariant("Every transfer between host and device is counted under its label")
 @QUIET
 @pytest.mark.parametrize(
@@ -153,6 +154,7 @@ def test_the_totals_are_the_sums_over_labels(name, y_there, crossed):
         assert fits == ONCE_ON_HOST[name] if name in ONCE_ON_HOST else fits[0] == fits[1]
 
 
+@pytest.mark.cases(2)
 @QUIET
 @pytest.mark.parametrize("w_there", [True, False], ids=["weights on the device", "weights on the host"])
 @pytest.mark.parametrize(

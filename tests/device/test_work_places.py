@@ -48,6 +48,7 @@ def where(plan):
     return [(place.what, place.where) for place in plan.places]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("Each step works where the plan says")
 @QUIET
 @needs_newer

@@ -72,6 +72,7 @@ CASES = {
 }
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", CASES)
 def test_attributes_are_scikit_learns(name, regression):
     X, y = regression

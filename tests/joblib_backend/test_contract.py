@@ -25,6 +25,7 @@ from tests.joblib_backend._calls import AtATime, in_a_task, square, wait_a_bit
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize(
     ("n_jobs", "most"),

@@ -95,6 +95,7 @@ def _fitted(data: Any) -> Any:
     return estimator
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 @pytest.mark.parametrize("where", spread(_wrapped(np.zeros(1)), 6))
 def test_an_array_travels_once_wherever_it_is(where, two, sent, data):

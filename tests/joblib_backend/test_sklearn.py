@@ -100,6 +100,7 @@ def _compare(found: Any, expected: Any, rtol: float = 0.0) -> None:
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=0.0)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize("name", spread(CASES, 6))
 def test_as_in_this_process(name, one):

@@ -15,7 +15,10 @@ MANY = 12
 DEAR = {
     "test_classification_classification_metric_division_by_zero_nan_validation",
     "test_cross_val_predict_class_subset",
+    "test_cross_val_predict_with_method",
     "test_gridsearchcv_cross_val_predict_with_method",
+    "test_permutation_test_score_allow_nans",
+    "test_permutation_test_score_pandas",
     "test_random_search_cv_results_multimetric",
     "test_search_with_2d_array",
 }

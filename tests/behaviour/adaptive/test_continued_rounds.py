@@ -66,6 +66,7 @@ def test_a_fit_that_goes_on_is_the_longer_fit_to_the_bit(kind):
     assert fits.n_members_kept == 2 + 5
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", spread(CASES, 3))
 def test_scores_are_scikit_learns(kind):
     model, grid = CASES[kind]

@@ -73,6 +73,7 @@ def scores(search: Any) -> Any:
     return results["mean_test_score" if "mean_test_score" in results else "test_score"]
 
 
+@pytest.mark.cases(3)
 @every_search
 def test_weights_are_routed_to_fits_and_scores(kind: str) -> None:
     """Rows of no weight decide nothing, whatever their label, if both fits and scores get the weights."""
@@ -123,6 +124,7 @@ def test_fits_that_fail(kind: str) -> None:
         SEARCHES[kind](Breaks(random_state=0), grid, cv=CV, error_score="raise").fit(X_CLASS, LABELS)
 
 
+@pytest.mark.cases(3)
 @every_search
 def test_callbacks_hear_of_every_search(kind: str) -> None:
     search = SEARCHES[kind](SGD, {"alpha": ALPHAS}, cv=CV)

@@ -71,6 +71,7 @@ def same(ours, theirs, fit_params=None, data=(X, Y), rtol=1e-9):
 ELIMINATES = {"factor": 2, "aggressive_elimination": True, "min_resources": 20, "max_resources": 40}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("kind", "more"), covering(GRIDS, [{}, ELIMINATES], strength=1))
 def test_rows_as_the_resource(kind, more):
     model, grid = GRIDS[kind]
@@ -83,7 +84,7 @@ def test_rows_as_the_resource(kind, more):
 
 def test_a_parameter_as_the_resource():
     forest = RandomForestClassifier(random_state=0)
-    options = {"resource": "n_estimators", "max_resources": 18, "cv": 3, "return_train_score": False}
+    options = {"resource": "n_estimators", "max_resources": 18, "cv": 2, "return_train_score": False}
     grid = {"max_depth": [1, 2, None], "min_samples_split": [2, 10, 40]}
     data = X_CLASS, LABELS
     search = same(HalvingGridSearchCV(forest, grid, **options), TheirGrid(forest, grid, **options), data=data)

@@ -282,6 +282,7 @@ def test_the_plan_of_hyperband_refuses_wrong_parameters(wrong):
         _ = search.metadata
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "estimator",
     [

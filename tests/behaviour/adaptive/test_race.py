@@ -44,6 +44,7 @@ class Fixed(BaseEstimator):
         return np.full(len(X), self.quality)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("race", ["wilcoxon", "t-test", 0.1])
 def test_scores_that_are_made_are_those_of_a_full_search_and_the_best_setting_has_all(race: Any) -> None:
     full = SklearnGridSearchCV(TREE, GRID, cv=10).fit(X, Y)

@@ -150,6 +150,7 @@ CASES = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.filterwarnings(
     "ignore:.* tasks which were still being processed"

@@ -65,6 +65,7 @@ def _by_products(monkeypatch):
     monkeypatch.setattr(_decomposition, "matrix_bytes", lambda p: 2**62)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("PCA and TruncatedSVD on X in chunks are those of the same X in memory")
 @pytest.mark.parametrize(
     ("name", "kind"), list(zip(PCAS, cycle(["h5py", "zarr", "dask", "memmap"]), strict=False))
@@ -84,6 +85,7 @@ def test_pca_from_the_squares_of_columns(name, kind, tmp_path):
         np.testing.assert_allclose(model.score(given), expected.score(X), rtol=1e-9)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", ["randomized", "one power", "no power"])
 @pytest.mark.parametrize("rows", [1, 37, N])
 def test_pca_by_products_with_few_vectors(name, rows, monkeypatch):

@@ -73,6 +73,7 @@ def _assert_same_attributes(fitted, expected, tol):
             assert found == value, name
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     ("kind", "target", "name", "intercept", "weights"),
     covering(
@@ -124,6 +125,7 @@ ITERATIVE = {
 }
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_solvers_that_iterate(name):
     weights = WEIGHTS if name in ("classes", "liblinear", "svr", "poisson") else None

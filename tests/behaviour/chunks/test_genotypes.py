@@ -42,6 +42,7 @@ def unpacked(codes, missing="mean", standardize=False):
     return out
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("samples", [P, 36, 1])
 @pytest.mark.parametrize("padding", [0, 1, 3])
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ def _search(model=RIDGE, grid=GRID, limit=LIMIT, **options):
 EXPECTED = SklearnSearch(RIDGE, GRID, refit=False).fit(FRAME, Y)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("a search on frames in chunks has the scores of the same frame in memory")
 @pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [53, N, 1], strength=1))
 def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
@@ -80,6 +81,7 @@ def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
     np.testing.assert_allclose(_scores(search), _scores(EXPECTED), rtol=1e-12)
 
 
+@pytest.mark.cases(2)
 @every_kind
 def test_shuffled_folds_iterations_and_predictions(kind, tmp_path):
     cv = KFold(3, shuffle=True, random_state=1)
@@ -95,6 +97,7 @@ def test_shuffled_folds_iterations_and_predictions(kind, tmp_path):
     np.testing.assert_allclose(_scores(search), _scores(expected), rtol=1e-5)  # as near as tol asks
 
 
+@pytest.mark.cases(2)
 @every_kind
 def test_our_estimators_are_refitted_and_predict(kind, tmp_path):
     given = given_as(kind, FRAME, 40, tmp_path)

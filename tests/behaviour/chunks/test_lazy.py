@@ -36,6 +36,7 @@ def _in_this_thread():
         yield
 
 
+@pytest.mark.cases(5)
 @pytest.mark.invariant("what an estimator makes of a Dask collection is a Dask array of the same numbers")
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("kind", ["array", "unknown chunks", "frame"])

@@ -85,6 +85,7 @@ def _compare(given, model, grid, y=Y, tol=1e-12, limit=LIMIT, params=None, **opt
 RIDGE = {"ridge__alpha": [0.1, 100.0]}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("a search on a mixed frame in chunks has the scores of the same frame in memory")
 @pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [101, N // 2, 5], strength=1))
 def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
@@ -92,6 +93,7 @@ def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
     _compare(given_as(kind, FRAME, rows, tmp_path), _model(Ridge()), RIDGE, limit=limit)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("numbers", "texts"),
     [
@@ -113,6 +115,7 @@ def test_steps(numbers, texts, tmp_path):
     _compare(given, _model(Ridge(), numbers, texts), RIDGE, tol=1e-11, limit=60_000)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("last", "grid", "y", "options", "tol"),
     [
@@ -195,6 +198,7 @@ LONG, LONG_Y = pd.concat([FRAME, FRAME], ignore_index=True), np.tile(Y, 2)
 ORDINAL = OrdinalEncoder(encoded_missing_value=-1)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("a refit behind the columns of a frame in chunks takes no pass, and is scikit-learn's")
 @pytest.mark.parametrize(
     ("kind", "numbers", "texts", "params"),

@@ -66,6 +66,7 @@ def test_parts_weights_and_groups():
     _same(search, expected.fit(X[ROWS], Y[ROWS], groups=groups[ROWS], sample_weight=weights[ROWS]))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", ["parquet", "blocks of frames", "dask"])
 def test_frames_of_categories(kind, tmp_path):
     frame = pd.DataFrame({"a": X[:, 0], "c": rng.choice(["x", "y", "z"], size=N)})

@@ -56,6 +56,7 @@ def _assert_same(search, expected, tol):
             np.testing.assert_allclose(search.cv_results_[name], values, rtol=tol, err_msg=name)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("a search on X in chunks has the scores of the same X in memory")
 @pytest.mark.parametrize(("kind", "rows"), covering(KINDS, [89, N, 1], strength=1))
 def test_scores_from_moments_are_those_of_an_array(kind, rows, tmp_path):
@@ -79,6 +80,7 @@ SPLITTERS = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("kind", "cv"), covering(KINDS, SPLITTERS.items(), strength=1))
 def test_folds_are_scikit_learns_and_move_no_rows(kind, cv, tmp_path):
     y = (Y.mean() < Y).astype(float) if isinstance(cv, StratifiedKFold) else Y
@@ -106,6 +108,7 @@ SHARED = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("kind", "model", "grid", "y", "scoring", "tol"), covering(["dask", "h5py"], SHARED.items(), strength=1)
 )
@@ -116,6 +119,7 @@ def test_every_way_of_sharing_fits(kind, model, grid, y, scoring, tol, tmp_path)
     _assert_same(search, SklearnSearch(model, grid, **options).fit(X, y), tol)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("dtype", ["float32", "int16", ">f8", "bool"])
 def test_numbers_of_any_size(dtype):
     values = (X > 3.0 if dtype == "bool" else X).astype(dtype)
@@ -207,6 +211,7 @@ def test_a_plan_draws_the_splits_of_the_fit():
 # The refit
 
 
+@pytest.mark.cases(2)
 @every_kind
 def test_our_estimators_are_refitted_and_predict_in_chunks(kind, tmp_path):
     given, more = given_as(kind, X, 40, tmp_path), {"ridge__sample_weight": WEIGHTS}
@@ -226,6 +231,7 @@ def test_our_estimators_are_refitted_and_predict_in_chunks(kind, tmp_path):
         assert max(given.reads) <= 120
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("own", "model", "grid", "y", "tol"),
     [
@@ -415,6 +421,7 @@ def test_the_reason_why_a_tree_reads_no_chunks(model):
         search.fit(Dataset(X), Y)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("own", "grid", "more"),
     [

@@ -63,6 +63,7 @@ def _assert_same(search, expected, tol=1e-12):
             np.testing.assert_allclose(search.cv_results_[name], values, rtol=tol, err_msg=name)
 
 
+@pytest.mark.cases(2)
 @every_kind
 def test_x_and_y_in_files_have_the_scores_and_the_refit_of_arrays(kind, stored):
     file, target = stored(kind, X), stored(kind, Y, "y", 77)
@@ -84,6 +85,7 @@ def test_iterations_and_predictions(kind, stored):
     _assert_same(search, SklearnSearch(model, grid, **options).fit(X, LABELS), 1e-5)  # as near as tol asks
 
 
+@pytest.mark.cases(2)
 @every_kind
 def test_an_array_that_fits_is_loaded_whole(kind, stored):
     search = GridSearchCV(RIDGE, GRID).fit(stored(kind, X), stored(kind, Y, "y"))
@@ -92,6 +94,7 @@ def test_an_array_that_fits_is_loaded_whole(kind, stored):
     assert search.report_.bytes_read == 0
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("dtype", [">f4", "<i2", "bool"])
 @pytest.mark.parametrize("kind", ["zarr 2", "zarr 3", "hdf5"])
 def test_numbers_of_any_kind(kind, dtype, stored):

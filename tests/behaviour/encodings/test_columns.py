@@ -136,6 +136,7 @@ SERVED = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("transformer", spread(SERVED.items(), 11))
 def test_columns_are_encoded_once_for_all_folds(transformer):
     assert_served(make_pipeline(transformer, Ridge()))
@@ -151,6 +152,7 @@ def test_ridge_on_sparse_rows_stops_where_scikit_learn_stops(model):
     assert search.report_.fits_done == 0
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("threshold", "is_served", "union"),
     covering([(0.05, True), (0.2, False), (0.9, True)], [False, True], strength=1),
@@ -170,6 +172,7 @@ def test_zeros_that_a_join_drops_may_decide_whether_rows_are_sparse(threshold, i
     assert on_moments == is_served
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "cv", [KFold(5), KFold(3, shuffle=True, random_state=0), ShuffleSplit(4, random_state=0)]
 )
@@ -314,6 +317,7 @@ LEFT = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("transformer", "X", "n_left"), spread(LEFT.items(), 6))
 @pytest.mark.filterwarnings("ignore")
 def test_folds_that_are_not_linear_are_fitted(transformer, X, n_left):

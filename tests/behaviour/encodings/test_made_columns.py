@@ -45,6 +45,7 @@ def compared(model, grid, X=X, y=Y, cv=4):
     return ours.report_
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("before", "behind"),
     covering(
@@ -133,6 +134,7 @@ def test_squares_that_overflow():
     assert report.transformer_fits == 8
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("step", "behind"),
     covering(

@@ -138,6 +138,7 @@ SERVED = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("transformer", spread(SERVED.items(), 6))
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
 def test_no_fit_is_made(transformer):
@@ -223,6 +224,7 @@ SINGLE = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("dtypes", "transformer", "last", "n_fits", "rtol"), SINGLE.values(), ids=SINGLE)
 def test_columns_of_single_precision(dtypes, transformer, last, n_fits, rtol):
     X = FRAME.astype(dtypes)

@@ -78,6 +78,7 @@ def test_every_public_method_is_bridged_or_takes_no_data(name):
         assert hasattr(ours(), method) == hasattr(twin(), method)
 
 
+@pytest.mark.cases(7)
 @pytest.mark.invariant("Drop-in estimators are scikit-learn's on data of the host")
 @pytest.mark.filterwarnings("ignore")  # of both alike
 @pytest.mark.parametrize("name", spread(HERE, 20))
@@ -181,6 +182,7 @@ def test_a_search_is_planned_and_shared_as_over_scikit_learns(wrapped):
     assert type(found.best_estimator_) is type(ours)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("ours", "grid"),
     [

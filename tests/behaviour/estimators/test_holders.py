@@ -132,6 +132,7 @@ def test_it_is_scikit_learns_class(name):
             assert method in WRAPPED_METHODS and inspect.getattr_static(ours, method) is not static, method
 
 
+@pytest.mark.cases(6)
 @pytest.mark.invariant("Drop-in estimators return results where the data lie")
 @quiet
 @pytest.mark.parametrize("xp", OTHERS, indirect=True)

@@ -42,6 +42,7 @@ def assert_scores_of_sklearn(search, rows, y):
             np.testing.assert_allclose(search.cv_results_[name], scores, rtol=0, atol=1e-14)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("model", "grid", "y", "where"), covering(MODELS, WHERE, strength=1))
 @pytest.mark.parametrize("n_jobs", spread([None, 2], 1))
 def test_rows_of_all_kinds(model, grid, y, where, n_jobs):

@@ -35,6 +35,7 @@ def _both(estimator, X, y, **params):
     return report
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("direction", "estimator", "scoring"),
     covering(

@@ -42,6 +42,7 @@ CONTAINERS = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("estimator", "grid", "X", "y"), covering(GRIDS, CONTAINERS.values(), strength=1))
 def test_containers(estimator, grid, X, y):
     # float32: two ways of summing agree to its own digits.

@@ -122,6 +122,7 @@ def in_turn(names, step):
     ]
 
 
+@pytest.mark.cases(14)
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
 @pytest.mark.parametrize(("turn", "kind", "name"), in_turn(ESTIMATORS, 4))
 def test_searches(turn, kind, name):
@@ -136,6 +137,7 @@ def test_searches(turn, kind, name):
     assert_same_outcome(scores, text)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("kind", spread(TARGETS, 8))
 def test_plans_and_checkpoints(kind, tmp_path):
     y, options = TARGETS[kind], {"cv": KFold(3), "error_score": 0.0, "refit": False}
@@ -163,6 +165,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 4))
 def test_functions(turn, kind, name):
     assert_same_outcome(lambda module: FUNCTIONS[name](module, TARGETS[kind]), name)

@@ -80,6 +80,7 @@ def outcome(call):
         return type(error).__name__, str(error)[-60:]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize(("name", "kind"), covering(SEARCHES, CONTAINERS, strength=1))
 def test_searches(kind, name):
@@ -96,6 +97,7 @@ def test_searches(kind, name):
     assert one.score(X, LABELS) == other.score(X, LABELS)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("kind", "options"),
     covering(
@@ -129,6 +131,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("kind", "name"),
     covering(["series", "polars", "array of objects", "list", "Arrow"], FUNCTIONS, strength=1),

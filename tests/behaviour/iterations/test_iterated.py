@@ -64,6 +64,7 @@ LOGISTIC = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "y"),
     covering(LOGISTIC.items(), {"two classes": Y, "three classes": THREE}.items(), strength=1),
@@ -110,6 +111,7 @@ def always_shared(monkeypatch):
     monkeypatch.setattr(type(family_of(LinearSVC)), "cost", lambda *_: Cost(0.0, 1.0))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.usefixtures("always_shared")
 @pytest.mark.parametrize(
@@ -150,6 +152,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.parametrize(("fit_intercept", "steps"), covering([True, False], CHAINS.items(), strength=1))
 def test_behind_steps(steps, fit_intercept):
@@ -166,6 +169,7 @@ SPLITTERS = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
 def test_any_splits(cv):

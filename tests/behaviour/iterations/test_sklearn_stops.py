@@ -125,6 +125,7 @@ ESTIMATORS = {
 CVS = [KFold(3), TimeSeriesSplit(3), ShuffleSplit(3, random_state=0)]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("name", "cv"), covering(ESTIMATORS, CVS, strength=1))
 def test_what_converges_well_is_shared(name, cv):
     estimator, grid, y = ESTIMATORS[name]

@@ -93,6 +93,7 @@ def test_one_setting(name, setting):
         assert_same(ours, theirs(name, X, LABELS[[setting]])[0])
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.parametrize("name", spread(NAMES, 4))
 def test_many_settings(name, max_bytes):
@@ -141,6 +142,7 @@ def test_float32(name, far):
     assert_same(ours, theirs(name, data.astype(np.float64), LABELS), FLOAT32)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("name", "metric"),
     covering(
@@ -190,6 +192,7 @@ def test_samples(metric):
     assert_same(drawn, np.asarray(expected))
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "kind", [np.int8, np.uint64, np.float32, str, object, "bool", "list", "column"], ids=str
@@ -350,6 +353,7 @@ def test_one_distance_of_each_pair_serves_all_settings(monkeypatch):
         assert (len(pairs) == 1) == (max_bytes is None)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Pairwise metrics need bounded memory beside their result")
 @pytest.mark.parametrize("name", NAMES)
 def test_memory_is_bounded(name):

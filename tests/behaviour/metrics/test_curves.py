@@ -61,6 +61,7 @@ def test_points(name: str, options: dict[str, Any]) -> None:
     assert numbers > 20
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("name", "options"), DROPPING, ids=IDS)
 def test_any_weights(name: str, options: dict[str, Any]) -> None:
     """Whether a step changes may hang on a rounding, so sums are taken in scikit-learn's order."""

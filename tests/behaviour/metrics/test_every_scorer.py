@@ -65,6 +65,7 @@ def agree(ours, theirs, rel=1e-12):
     return known.all()
 
 
+@pytest.mark.cases(96)
 @pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OF_CLASSES)

@@ -99,6 +99,7 @@ def memory(request, monkeypatch):
         monkeypatch.setattr(_pair_tiles, "DEVICE_BYTES", request.param)
 
 
+@pytest.mark.cases(44)
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("case", METRICS, ids=named)
@@ -141,6 +142,7 @@ def test_variances_and_covariances_of_x():
         assert_same(metrics.pairwise_distances(there(X), metric=metric), wanted)
 
 
+@pytest.mark.cases(24)
 @pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("case", KERNELS, ids=named)
@@ -187,6 +189,7 @@ def test_a_gap_that_is_a_number():
         pairwise.nan_euclidean_distances(there(GAPS_X), missing_values=1)
 
 
+@pytest.mark.cases(8)
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize(
     "metric", ["euclidean", "sqeuclidean", "manhattan", "cosine", "chebyshev", "braycurtis"]
@@ -525,6 +528,7 @@ def test_tiles_cover_all_pairs_and_fit():
     assert len(list(tile_slices(EUCLIDEAN, x, x, 10**9))) == 1
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Pairwise metrics need bounded memory beside their result")
 @pytest.mark.parametrize(
     "metric", ["euclidean", "manhattan", "chebyshev", "minkowski", "mahalanobis", "dice"]

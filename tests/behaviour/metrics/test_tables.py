@@ -70,6 +70,7 @@ def same_dtype(name: str, y: Any, p: Any) -> bool:
     return OWN_DTYPES and (name != "multilabel_confusion_matrix" or y.ndim == 2 or bool((y == p).any()))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), spread(OF_LABELS, 8))
 def test_labels(name: str, options: dict[str, Any]) -> None:
@@ -91,6 +92,7 @@ def asked_of(rng: Any, K: int, low: int) -> list[Any]:
     return [None, rng.permutation(K + 2) + low, [low, low], [low + 1]]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), spread(OF_INDICATORS, 6))
 def test_indicators(name: str, options: dict[str, Any]) -> None:

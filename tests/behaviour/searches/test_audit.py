@@ -332,6 +332,7 @@ def theirs_of(kind):
     return searched(model_selection.GridSearchCV, estimator, grid, DATA, TARGET, **params)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
 @pytest.mark.parametrize(
     "kind",
@@ -429,6 +430,7 @@ def inside():
         yield client
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("kind", "refused"),
     covering(ON_WORKERS, [[], [2]], strength=1),

@@ -49,6 +49,7 @@ def assert_equal(found, expected):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("Out-of-fold predictions are those of cross_val_predict")
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_are_those_of_cross_val_predict(case):
@@ -83,6 +84,7 @@ def scoring_of(estimator):
     return "neg_mean_squared_error" if isinstance(estimator, Ridge) else None
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("case", ["moments", "neighbours", "each row", "one by one"])
 def test_those_of_all_settings(case):
     estimator, grid, method, cv = CASES[case]

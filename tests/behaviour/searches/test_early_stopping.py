@@ -69,6 +69,7 @@ def fitted(model, X, y, train, test, weights=None):
     return model, model.n_iter_
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("weights", "model"), covering({"plain": None, "weights": WEIGHTS}.items(), BOOSTERS, strength=1)
 )

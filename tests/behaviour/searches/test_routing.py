@@ -150,6 +150,7 @@ def test_the_score_of_a_pipeline_itself():
     assert search.report_.fits_done == 0
 
 
+@pytest.mark.cases(2)
 @pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
 @pytest.mark.parametrize(

@@ -372,6 +372,7 @@ def test_a_metric_that_writes_into_the_weights_changes_its_own_only(model):
         both(model, {"alpha": [1.0] * 3}, fit_params={"sample_weight": WEIGHTS + 1.0}, scoring=scoring)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("size", spread([1e-160, 1e-150, 1e-100, 1e-16, 1e16, 1e100, 1e150], 3))
 def test_features_and_targets_of_any_size(size):
     both(LinearRegression(), {}, X=X * size, refit=False)

@@ -71,6 +71,7 @@ def both_searched(model, grid, X, y, **options):
     return ours
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 @pytest.mark.parametrize("step", spread(STEPS, 5))
 def test_scores_are_equal_to_the_bit(step):
@@ -87,6 +88,7 @@ def strides(model, X, y):
     return float(sum(X.strides) if isinstance(X, np.ndarray) else X.indices.dtype.itemsize)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "rows",
     [np.asfortranarray(X), X[:, ::-1], X[:, ::2], np.repeat(X, 2, 0)[::2], X.astype("f4"), sp.csr_array(X)],

@@ -51,6 +51,7 @@ def with_gaps(kind, n, p, seed):
 OPTIONS = [{}, {"add_indicator": True}, {"keep_empty_features": True}]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("options", "form"),
     covering(OPTIONS, [form for form in FORMS if form not in ("integers", "sparse")], strength=1),

@@ -46,6 +46,7 @@ KINDS = ["normal", "ties", "low rank", "offset", "constant"]
 SOLVERS, SHAPES = ["auto", "full", "covariance_eigh"], [(12, 5), (80, 6), (7, 19)]
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(("solver", "form", "whiten"), covering(SOLVERS, FORMS, [False, True]))
 def test_components_of_pca(solver, form, whiten):
     if form == "sparse" and solver != "covariance_eigh":
@@ -94,6 +95,7 @@ FOREST = RandomForestClassifier(2, random_state=0)
 TREE = DecisionTreeClassifier(random_state=0)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "form"),
     covering([TREE, Lasso(0.1)], [form for form in FORMS if form != "integers"], strength=1),
@@ -129,6 +131,7 @@ def test_odd_thresholds_are_refused_and_functions_are_called():
 STEPS = [(1, "array"), (2, "frame"), (3, "sparse"), (0.3, "float32"), (3, "array"), (20, "fortran")]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("estimator", "step", "form"), covering([TREE, Ridge()], STEPS, strength=1))
 def test_numbers_of_features_of_rfe(estimator, step, form):
     for kind in ("ties", "constant"):
@@ -165,6 +168,7 @@ def by_depth(tree):
     return tree.feature_importances_ * tree.get_depth()
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("direction", "form"),
     covering(["forward", "backward"], ["array", "frame", "sparse"], strength=1),
@@ -193,6 +197,7 @@ def test_tolerances_of_sequential_selection(direction):
 LINKAGES, CONTENTS = ["ward", "complete", "average", "single"], ["array", "fortran", "float32", "frame"]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("linkage", "form", "linked"), covering(LINKAGES, CONTENTS, [False, True], strength=1)
 )
@@ -233,6 +238,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("place", "which"), covering(["pipeline", "columns", "union"], range(len(SEARCHES)), strength=1)
 )

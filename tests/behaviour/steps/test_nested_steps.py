@@ -85,6 +85,7 @@ def assert_same(one, other):
             assert (one.dtype, one.strides) == (other.dtype, other.strides)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(("form", "step", "param", "values"), covering(FORMS, CASES, strength=1))
 def test_every_value_gives_what_its_own_fit_gives(step, param, values, form):
     rows = FORMS[form]

@@ -127,6 +127,7 @@ WRITERS = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize(("step", "make", "first"), covering(WRITERS, [True, False], strength=1))
 def test_what_writes_into_its_input_is_found_out_and_changes_nobody_elses(step, make, first):

@@ -105,6 +105,7 @@ def test_a_vectorizer_is_fitted_once_a_split_where_sharing_does_not_pay(last, co
     assert search.report_.transformer_fits == 4
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("makes", "last", "options"),
     [

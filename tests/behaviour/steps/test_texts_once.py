@@ -169,6 +169,7 @@ def test_a_column_of_texts_and_two_vectorizers_of_the_same_texts(tokenised, n_jo
         _assert_same_scores(search, _fit(theirs.GridSearchCV(search.estimator, grid, **options), X))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("bad", [None, np.nan, 7, b"\xff"], ids=repr)
 def test_what_is_no_text_fails_where_it_is_read(bad):
     cv = ShuffleSplit(4, test_size=20, train_size=25, random_state=1)
@@ -240,6 +241,7 @@ def _assert_same_state(step, expected):
             assert found is value or found == value
 
 
+@pytest.mark.cases(2)
 @pytest.mark.invariant(
     "The refit reads the texts that a search has tokenised, and is scikit-learn's to the bit"
 )

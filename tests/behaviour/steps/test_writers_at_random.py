@@ -343,6 +343,7 @@ def problem_of_items(seed):
     return model, values, options, {}, lambda: (make(rows.copy()), y.copy())
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", spread(range(108, 114), 3))
 def test_random_searches_of_items_have_the_results_of_scikit_learn(seed):
     check(seed, problem_of_items)
@@ -354,6 +355,7 @@ def test_many_random_searches_of_items_have_the_results_of_scikit_learn(seed):
     check(seed, problem_of_items)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("seed", spread(range(10), 6))
 def test_random_searches_have_the_results_of_scikit_learn(seed):
     check(seed)

@@ -44,6 +44,7 @@ def _data():
     return X, 0.3 * X[:, 0] + rng.normal(size=60) + 20.0
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "params"),
     [
@@ -87,6 +88,7 @@ def test_a_rank_that_rounding_decides_is_left_to_scikit_learn(blocks):
     assert blocks == [4]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "params"),
     [

@@ -46,6 +46,7 @@ def compare(name, *args, **kwargs):
     return mine
 
 
+@pytest.mark.cases(5)
 @models
 @pytest.mark.parametrize(
     "params",
@@ -93,6 +94,7 @@ def test_cross_val_predict_methods():
         compare("cross_val_predict", LogisticRegression(), X_CLASS, LABELS, method=method)
 
 
+@pytest.mark.cases(2)
 @models
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_validation_curve(model, n_jobs):
@@ -100,6 +102,7 @@ def test_validation_curve(model, n_jobs):
     compare("validation_curve", model, X, Y, param_name=name, param_range=[0.1, 1.0, 1.0, 10], n_jobs=n_jobs)
 
 
+@pytest.mark.cases(3)
 @models
 @pytest.mark.parametrize(
     "params", [{}, {"shuffle": True, "random_state": 0}, {"n_jobs": 2, "return_times": False}]
@@ -190,6 +193,7 @@ class Refuses(BaseEstimator):
 FIRST = X[0, 0]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     "model",
     [

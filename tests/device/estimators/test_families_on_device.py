@@ -84,6 +84,7 @@ def alike(found, expected):
         np.testing.assert_array_equal(other.linear.origin, one.linear.origin)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.invariant("An iterating family gives a device's data the host's answers")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_answers_are_those_on_the_host_which_waits_at_most_twice_an_iteration(case, steps):
@@ -97,6 +98,7 @@ def test_answers_are_those_on_the_host_which_waits_at_most_twice_an_iteration(ca
     alike(found, case.fit(own))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "name", spread(["two classes, weights", "two classes, float32", "three classes", "poisson"], 2)
 )
@@ -132,6 +134,7 @@ def test_nothing_of_the_size_of_the_rows_crosses_or_is_copied():
     assert peak < big.nbytes
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("y", spread({"integers": THREE, "floats": THREE + 0.5, "counts": COUNTS}.items(), 2))
 def test_targets_of_a_device_are_those_of_the_host(y, xp, device):
     case = Case(PoissonRegressor() if y is COUNTS else LinearSVC(), y)
@@ -151,6 +154,7 @@ class Scored:
         return self.own
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", ["two classes", "two classes, float32", "three classes", "hinge", "poisson"])
 def test_responses_lie_where_the_rows_do(xp, device, name):
     case = CASES[name]

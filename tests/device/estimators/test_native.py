@@ -59,6 +59,7 @@ def at_home(values):
     return to_host(values) if is_array(values) else np.asarray(values)
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize(
     ("weighted", "twin", "params", "y", "atol"), covering([False, True], CASES, strength=1)
 )
@@ -113,6 +114,7 @@ def test_what_crosses_is_small(model, y, most):
     assert sum(crossed.values()) - crossed["bytes"] <= 1 and crossed["bytes"] <= 8
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 @pytest.mark.parametrize("name", ["Ridge", "LogisticRegression", "LinearSVC"])
 def test_dtypes_are_scikit_learns(place, name, dtype):

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.usefixtures("scikit_learn_only")
 CLASSIFIERS = ["LinearDiscriminantAnalysis", "SVC", "GaussianNB", "LogisticRegression", "RidgeClassifier"]
 
 
+@pytest.mark.cases(9)
 @quiet
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("y", [WORDS, LABELS, pd.Series(WORDS), list(WORDS), WORDS.astype(object)], ids=type)
@@ -75,6 +76,7 @@ def test_weights_and_targets_come_to_x():
 DTYPES = ["bool", "int64", "uint8", "float32", "float64"]
 
 
+@pytest.mark.cases(2)
 @quiet
 @pytest.mark.parametrize(
     ("library", "own", "name"),

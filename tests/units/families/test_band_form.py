@@ -11,6 +11,7 @@ def matrix_of(n, rank=None):
     return X @ X.T
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(
     "n", [3, 4, WIDTH, WIDTH + 1, WIDTH + 2, 2 * WIDTH + 1, 2 * WIDTH + 2, 301, 7 * WIDTH + 5]
 )

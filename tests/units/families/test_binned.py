@@ -101,6 +101,7 @@ def keeper(model: Any, kept: dict[str, Any]) -> Any:
     return (keep_lightgbm_bins if isinstance(model, lightgbm.LGBMModel) else keep_bins)(model, kept)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(
     ("weights", "model", "grid"), covering([None, WEIGHTS], CASES, strength=1), ids=named
 )
@@ -191,6 +192,7 @@ def test_bins_of_a_gpu_are_not_kept(device):
     assert not family_of(type(model)).makes_bins(model)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "model",
     [XGBClassifier(**XGB), LGBMClassifier(**LGBM), HistGradientBoostingClassifier(max_iter=4)],

@@ -44,6 +44,7 @@ def target(model):
     return CODES if is_classifier(model) else NUMBERS
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("weights", [None, WEIGHTS[:TRAIN]], ids=["plain", "weighted"])
 def test_responses_are_equal_to_the_bit(model, weights):

@@ -29,6 +29,7 @@ SEARCHED = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("splitter", "model", "grid"), covering(SPLITTERS, SEARCHED, strength=1))
 def test_sums_within_classes_serve_all_folds(model, grid, splitter):
     X, cv = NUMBERS[:40] if splitter == "one row" else NUMBERS, SPLITTERS[splitter]

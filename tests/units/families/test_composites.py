@@ -70,6 +70,7 @@ def targets(model: Any) -> Any:
     return NUMBERS if "Regressor" in type(model).__name__ else LABELS
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize(("model", "grid", "made"), CASES)
 @pytest.mark.parametrize("weighted", spread([False, True], 1))
 def test_settings_have_scikit_learns_scores_and_few_fits(model, grid, made, weighted):

@@ -38,6 +38,7 @@ def target(model: Any) -> Any:
 FORMS = {"array": np.asarray, "sparse": sp.csr_matrix, "Fortran": np.asfortranarray}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("form", "model"), covering(FORMS, MODELS, strength=1), ids=str)
 def test_responses_are_equal_to_the_bit(model, form):
     y, train = target(model), np.arange(len(X)) % 3 > 0
@@ -56,6 +57,7 @@ def test_responses_are_equal_to_the_bit(model, form):
     assert set(found) >= ({"predict", "predict_proba"} if is_classifier(model) else {"predict"})
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("model", "scoring"),
     covering([*MODELS[:3], RFE(PoissonRegressor())], [None, "neg_max_error"], strength=1),

@@ -77,6 +77,7 @@ KERNELS = [
 TARGETS = {"flat": Y[:, 0], "column": Y[:, :1], "two columns": Y}
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("kernel", "y"), covering(KERNELS, TARGETS.values(), strength=1))
 def test_scores(kernel, y):
     grid = {"alpha": ALPHAS, "normalize_y": [False, True]}
@@ -84,6 +85,7 @@ def test_scores(kernel, y):
     assert report.fits_shared >= 18 and report.fits_done == 24 - report.fits_shared
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "data",
     [np.asfortranarray(X), np.rint(10 * X).astype(int), pd.DataFrame(X), X.astype(np.float32)],

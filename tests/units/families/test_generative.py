@@ -134,6 +134,7 @@ AS = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("form", "estimator"), covering(AS, COUNTED, strength=1))
 def test_no_bit_of_counting_classifiers_differs(estimator, form):
     if "csr" in form and isinstance(estimator, CategoricalNB):
@@ -141,6 +142,7 @@ def test_no_bit_of_counting_classifiers_differs(estimator, form):
     assert_same(estimator, count_settings(estimator), fold_of(AS[form](COUNTS), Y))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("y", [np.array(["a", "b", "c"])[Y], Y > 0], ids=["texts", "bools"])
 @pytest.mark.parametrize("estimator", COUNTED, ids=name_of)
 def test_counting_classifiers_with_weights_and_other_labels(estimator, y):
@@ -153,6 +155,7 @@ def test_bernoulli_cuts_at_its_threshold():
         assert_same(BernoulliNB(binarize=binarize), count_settings(BernoulliNB()), fold_of(X, Y))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("form", "estimator", "settings"),
     covering([form for form in AS if "csr" not in form], NUMERIC, strength=1),
@@ -164,6 +167,7 @@ def test_no_bit_of_numeric_classifiers_differs(estimator, settings, form):
     assert_same(estimator, settings, fold_of(X, Y))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("estimator", "settings"), DISCRIMINANTS, ids=name_of)
 @pytest.mark.parametrize("distance", [0.0, 30.0])
 def test_linear_discriminants_to_rounding(estimator, settings, distance):

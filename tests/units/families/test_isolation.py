@@ -42,6 +42,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("form", "number", "weighted"), covering(FORMS, range(len(MODELS)), [False, True], strength=1)
 )

@@ -32,6 +32,7 @@ def searched(model, data, y, **fit):
     return ours.report_
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("form", "kernel", "n_targets"),
     covering(

@@ -30,6 +30,7 @@ def blocks(X, y, cv, estimator, alphas=ALPHAS):
     return matrix, list(family.leave_out(estimator, [{"alpha": alpha} for alpha in alphas], matrix))
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("rotates", [True, False])
 @pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(20), KFold(7, shuffle=True, random_state=0)])
@@ -75,6 +76,7 @@ def test_a_direction_that_only_one_set_tells_is_seen_though_its_rows_are_fitted(
     assert block.merged.all()
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("largest", [0.01, 0.3, 0.9])
 @pytest.mark.parametrize("n_rows", [3, 40])
 def test_sums_of_squares_are_exact_where_only_they_are_read(data, largest, n_rows):
@@ -115,6 +117,7 @@ def test_rounding_that_could_change_a_score_is_found(data):
     assert all(block.lost.all() for block in found)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("estimator", "grid", "scoring", "cv"),
     covering(
@@ -195,6 +198,7 @@ def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
     assert "on purpose" in next(iter(search.report_.left_to_sklearn))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("cv", "fit_intercept", "rotates", "scored"),
     covering([LeaveOneOut(), KFold(9, shuffle=True, random_state=0)], *[[True, False]] * 3, strength=3),

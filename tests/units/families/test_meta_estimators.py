@@ -165,6 +165,7 @@ def classified(model: Any, grid: dict[str, Any], X: Any, y: Any, scoring: Any, *
     return search
 
 
+@pytest.mark.cases(2)
 @pytest.mark.usefixtures("whatever_it_costs")
 @pytest.mark.parametrize(
     ("y", "model", "probabilities"),

@@ -72,11 +72,13 @@ FORMS = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("form", FORMS)
 def test_labels_to_the_bit_whatever_is_equally_far(form):
     assert_same(KNeighborsClassifier(), VOTES, fold_of(FORMS[form], LABELS))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "params",
     [
@@ -102,6 +104,7 @@ def test_regression(y):
 COLUMNS = np.stack([LABELS, np.array(["x", "yes"])[rng.integers(0, 2, N)]], axis=1)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("form", ["numbers", "whole numbers", "rows twice", "a tree", "csr"])
 @pytest.mark.parametrize("y", [COLUMNS, rng.integers(0, 2, (N, 3))], ids=["texts", "indicators"])
 def test_columns_of_labels(form, y):
@@ -116,6 +119,7 @@ def test_columns_of_labels(form, y):
             assert found[j].dtype == expected.dtype
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("scoring", [None, "f1_macro", "roc_auc"])
 def test_a_search_over_several_labels(scoring):
     y = (NUMBERS[:, :2] + 0.3 * rng.normal(size=(N, 2)) > 0).astype(int)

@@ -90,6 +90,7 @@ def one_fold(y: Any, weights: Any = None) -> SingleFold:
     return SingleFold(FoldArrays(X[train], y[train], X[TEST], y[TEST], weight, X[train], y[train], y[TEST]))
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize(
     ("model", "grid", "weights"), covering(CASES, {"plain": None, "weighted": WEIGHTS}.items(), strength=1)
 )
@@ -232,6 +233,7 @@ OF_SEVERAL = [
 ]
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(("model", "grid"), OF_SEVERAL, ids=str)
 @pytest.mark.parametrize("y", [SEVERAL, LABELS[SEVERAL], SEVERAL[:, 2:]], ids=["codes", "texts", "one"])
 def test_several_labels_are_equal_to_the_bit(model, grid, y):

@@ -48,6 +48,7 @@ def optimum(penalty, rows):
     return minimize(objective, np.zeros(P), method="BFGS", options={"gtol": 1e-9}).x
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("wide", "waves"),
     [

@@ -94,6 +94,7 @@ def assert_same(estimator, settings, fold):
 ALGORITHMS = [(form, "auto") for form in FORMS] + [(form, "brute") for form in FORMS if "tree" in form]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("form", "algorithm"), spread(ALGORITHMS, 5))
 def test_to_the_bit_whatever_is_at_the_radius(form, algorithm):
     X = FORMS[form]
@@ -106,6 +107,7 @@ def test_to_the_bit_whatever_is_at_the_radius(form, algorithm):
         assert assert_same(model, settings, fold_of(X, y)) >= 4
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "params",
     spread(

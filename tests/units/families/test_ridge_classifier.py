@@ -67,6 +67,7 @@ def both(model, grid, y, **params):
 BEHIND_SQUARES = make_pipeline(PolynomialFeatures(2), StandardScaler(), RidgeClassifier())
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("name", "model"),
     covering(LABELS, [make_pipeline(StandardScaler(), RidgeClassifier()), BEHIND_SQUARES], strength=1),

@@ -57,6 +57,7 @@ FORMS = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("form", FORMS)
 def test_labels_are_those_of_a_fit_for_each_row(form):
     X, params = FORMS[form]
@@ -64,6 +65,7 @@ def test_labels_are_those_of_a_fit_for_each_row(form):
     assert_same(KNeighborsClassifier(**params), X, codes if "p" in params else LABELS)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("form", ["numbers", "rows twice", "balls"])
 def test_means_are_those_of_a_fit_for_each_row(form):
     X, params = FORMS[form]

@@ -89,6 +89,7 @@ def assert_same(estimator, settings, fold):
                     np.testing.assert_array_equal(*(np.argsort(c, axis=0, kind="stable") for c in columns))
 
 
+@pytest.mark.cases(22)
 @pytest.mark.invariant("Support vector machines are fitted to the bit from kernel matrices")
 @pytest.mark.parametrize("estimator", KERNELS, ids=repr)
 @pytest.mark.parametrize("rows", ROWS)
@@ -140,6 +141,7 @@ def sparse_rows(X):
     return SparseKernelRows(sp.csr_matrix(X))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("make", "degree"),
     [*((KernelRows, degree) for degree in (None, 0, 1, 2, 3, 5)), (sparse_rows, None), (sparse_rows, 3)],

@@ -54,6 +54,7 @@ def steps_needed(X, **options):
     return np.array([bisect_left(range(300), True, lo=1, key=lambda n: trusted(n)[j]) for j in range(3)]) - 10
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("intercept", ["free", "none"])
 @pytest.mark.parametrize("scale", [1.0, np.logspace(-1, 1, P)], ids=["alike", "other scales"])
 def test_a_trial_takes_about_as_many_steps_as_scikit_learn(intercept, scale):

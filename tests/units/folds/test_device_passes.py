@@ -83,6 +83,7 @@ def alike(found, expected, tol=1e-12):
     np.testing.assert_allclose(found, expected, rtol=tol, atol=tol * np.abs(expected).max())
 
 
+@pytest.mark.cases(24)
 @every_x
 @every_atoms
 @one_and_three
@@ -101,6 +102,7 @@ def test_gradient(xp, device, X, atoms, K):
         alike(own, expected)
 
 
+@pytest.mark.cases(24)
 @every_x
 @every_atoms
 @one_and_three

@@ -161,6 +161,7 @@ def test_an_atom_that_nobody_uses_is_not_read(X):
     assert seen == [(30, [0, 2])]
 
 
+@pytest.mark.cases(48)
 @every_x
 @every_atoms
 @one_and_three

@@ -230,6 +230,7 @@ SEARCHES = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("shuffle", "model", "grid", "target", "scoring", "tol"),
     covering([False, True], SEARCHES.items(), strength=1),
@@ -283,6 +284,7 @@ def own_class(file):
     unregister_row_source(CountingRows)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("given", "shuffle", "model", "grid", "target", "scoring", "tol"),
     covering(["object", "source"], [False, True], SEARCHES.items(), strength=1),

@@ -321,6 +321,7 @@ def test_the_configuration_of_scikit_learn_is_part_of_the_key():
     assert cache.fits == 2
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "kind", [lambda X: X[:], pd.DataFrame, scipy.sparse.csr_array], ids=["view", "frame", "csr"]
 )

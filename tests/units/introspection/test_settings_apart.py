@@ -32,6 +32,7 @@ def both_scores(model, grid):
     return ours, theirs
 
 
+@pytest.mark.cases(6)
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 @pytest.mark.parametrize(("last", "case"), covering(FINALS, odd.CASES, strength=1))
 def test_settings_that_differ_get_rows_of_their_own(case, last):
@@ -44,6 +45,7 @@ def test_settings_that_differ_get_rows_of_their_own(case, last):
         assert len(np.unique(theirs.round(9), axis=1).T) > 2 or case == "numbers of other types"
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("last", FINALS)
 @pytest.mark.parametrize(
     ("step", "values"),

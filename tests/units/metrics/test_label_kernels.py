@@ -125,6 +125,7 @@ def data(seed: int = 0, n: int = 50, k: int = 4) -> tuple[Any, Any, Any]:
     return y, P, rng.integers(0, 4, n) * 0.37
 
 
+@pytest.mark.cases(40)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("metric", "options"), WEIGHTED + CLUSTERS, ids=names(WEIGHTED + CLUSTERS))
 def test_several_classes(metric: Any, options: dict[str, Any], place: str) -> None:
@@ -165,6 +166,7 @@ def test_without_any_weight_nothing_is_scored(place: str) -> None:
         assert np.isnan(many(metric, y, P, place, 0 * weight, **options)).all()
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("metric", "options"), BINARY + RATIOS, ids=names(BINARY + RATIOS))
 def test_two_classes(metric: Any, options: dict[str, Any], place: str) -> None:
@@ -186,6 +188,7 @@ def test_one_class(metric: Any, options: dict[str, Any], place: str) -> None:
     check(metric, y, P[:3], place, weight if (metric, options) in WEIGHTED else None, **options)
 
 
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("metric", [*SETS, sm.cohen_kappa_score])
 @pytest.mark.parametrize("labels", [[2, 0], [3, 9, 1], [5], np.array([0, 1, 2, 3])])

@@ -47,6 +47,7 @@ def alike(name, y, P, **options):
     return wanted
 
 
+@pytest.mark.cases(40)
 @pytest.mark.parametrize("name", OF_LABELS)
 @pytest.mark.parametrize("dtypes", TWO, ids=" ".join)
 def test_labels_of_two_dtypes(name, dtypes):

@@ -69,6 +69,7 @@ def weights(kind):
 WEIGHTS = pytest.mark.parametrize("weighted", [None, "with zeros"])
 
 
+@pytest.mark.cases(7)
 @WEIGHTS
 @pytest.mark.parametrize("function", PROBABILITY_METRICS)
 def test_two_classes(xp, device, function, weighted):
@@ -78,6 +79,7 @@ def test_two_classes(xp, device, function, weighted):
     check(function, y, P[:1], xp, device, weights(weighted))
 
 
+@pytest.mark.cases(12)
 @WEIGHTS
 @pytest.mark.parametrize("function", OF_PROBABILITIES)
 @pytest.mark.parametrize("K", [2, 4])
@@ -86,6 +88,7 @@ def test_columns(xp, device, function, weighted, K):
     check(function, *of_many(K), xp, device, weights(weighted), labels=list(range(K)))
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("function", PROBABILITY_METRICS)
 def test_float32(xp, device, function):
     check(function, *of_two(np.float32), xp, device, tolerance=FLOAT32)
@@ -98,6 +101,7 @@ def test_log_loss_that_is_a_sum(xp, device, weighted):
     check(log_loss, *of_many(), xp, device, weights(weighted), normalize=False)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("scale_by_half", [True, False, np.True_, np.False_, "auto"])
 def test_scale_of_squares(xp, device, scale_by_half):
     for y, P in (of_two(), of_many(2), of_many(4)):

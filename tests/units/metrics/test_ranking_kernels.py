@@ -93,6 +93,7 @@ RANKED = {
 }
 
 
+@pytest.mark.cases(32)
 @WEIGHTS
 @pytest.mark.parametrize("ranked", RANKED)
 @APART
@@ -152,6 +153,7 @@ def test_positive_label(xp, device, n):
         ours(RANKING_METRICS, average_precision_score, y, P, xp, device, pos_label=7)
 
 
+@pytest.mark.cases(8)
 @WEIGHTS
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
 @TIES
@@ -160,6 +162,7 @@ def test_area_of_one_against_the_rest(xp, device, weighted, average, ties):
     check(roc_auc_score, *of_many(ties=ties), xp, device, weights(weighted), **options)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 @TIES
 def test_area_of_one_against_one(xp, device, average, ties):
@@ -188,12 +191,14 @@ def test_area_needs_rows_that_sum_to_one(xp, device):
     np.testing.assert_array_equal(np.isnan(scores), [False, True])
 
 
+@pytest.mark.cases(6)
 @WEIGHTS
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples"])
 def test_precision_of_many_classes(xp, device, weighted, average):
     check(average_precision_score, *of_many(), xp, device, weights(weighted), average=average)
 
 
+@pytest.mark.cases(12)
 @WEIGHTS
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro", "samples"])
 @pytest.mark.parametrize("function", [roc_auc_score, average_precision_score])
@@ -242,6 +247,7 @@ def test_top_k_of_labels(xp, device):
         ours(RANKING_METRICS, top_k_accuracy_score, few, P, xp, device, labels=[3, 2, 1, 0])
 
 
+@pytest.mark.cases(8)
 @WEIGHTS
 @pytest.mark.parametrize(
     "function", [label_ranking_average_precision_score, label_ranking_loss, coverage_error]
@@ -253,6 +259,7 @@ def test_label_rankings(xp, device, weighted, function, L):
     check(function, Y, 0 * P, xp, device, weights(weighted))
 
 
+@pytest.mark.cases(6)
 @WEIGHTS
 @pytest.mark.parametrize("k", [None, 3])
 @pytest.mark.parametrize("ignore_ties", [False, True])

@@ -119,6 +119,7 @@ ARRANGED = {
 }
 
 
+@pytest.mark.cases(120)
 @pytest.mark.parametrize("arranged", ARRANGED)
 @each(CASES)
 def test_one_output(case, arranged):
@@ -132,6 +133,7 @@ def test_one_output(case, arranged):
         assert_same(many(name, y, predictions, w, **options), expected)
 
 
+@pytest.mark.cases(24)
 @pytest.mark.parametrize("multioutput", MULTIOUTPUT, ids=str)
 @each(CASES_OF_SEVERAL)
 def test_several_outputs(case, multioutput):
@@ -157,6 +159,7 @@ def test_weighted_by_variance(name):
     assert_same(many(name, one, P[:, :, 0], **chosen), theirs(name, one, P[:, :, 0], **chosen))
 
 
+@pytest.mark.cases(52)
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @each(CASES)
 def test_on_a_device(case, weighted, xp, device):

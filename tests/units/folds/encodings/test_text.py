@@ -95,6 +95,7 @@ def _take(texts, rows):
     return [texts[j] for j in np.arange(len(texts))[rows]]
 
 
+@pytest.mark.cases(8)
 @pytest.mark.invariant("A vectorizer fitted by the counts of all texts is scikit-learn's to the bit")
 @pytest.mark.parametrize("step", spread([*COUNTS, *TFIDF], 22))
 def test_fits_and_outputs_are_bit_for_bit_those_of_the_vectorizer(step):
@@ -128,6 +129,7 @@ def _assert_same_state(ours, theirs):
             assert ours.idf_.tobytes() == theirs.idf_.tobytes()
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "options",
     [{}, {"lowercase": False}, {"strip_accents": "ascii", "stop_words": ["aa"]}, {"ngram_range": (1, 2)}],
