@@ -204,7 +204,14 @@ def test_a_batch_stops_where_it_is(two, tmp_path):
 @pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 def test_after_an_interrupt_nothing_that_was_queued_runs(two, tmp_path):
     ran = tmp_path / "ran"
-    timer = meanwhile(0.3, _thread.interrupt_main)
+
+    def interrupt_once_a_task_runs():
+        deadline = time.monotonic() + 30
+        while not ran.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        _thread.interrupt_main()
+
+    timer = meanwhile(0.0, interrupt_once_a_task_runs)
     with pytest.raises(KeyboardInterrupt):
         Parallel(backend="manyfit", batch_size=1, pre_dispatch="all")(
             delayed(fails_at)(i, -1, str(ran)) for i in range(400)
