@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyfit._config.sizes import format_count
 from manyfit.cluster.inspection.gpu_workers import GPU
-from manyfit.cluster.inspection.versions import ask_versions, plain_versions, require_distributed
+from manyfit.cluster.inspection.versions import ask_versions, ask_workers, plain_versions, require_distributed
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -196,10 +196,8 @@ def _ask(client: Any, question: Any, **arguments: Any) -> Any:
 def _ask_gpus(client: Any, workers: Mapping[str, Any]) -> dict[str, Any]:
     """Ask workers that declare a GPU for its name and memory: not all tell them when they start."""
     addresses = [address for address, info in workers.items() if info["resources"].get(GPU)]
-    if not addresses:
-        return {}
     message = {"op": "get_monitor_info", "recent": True}
-    return _ask(client, client.scheduler.broadcast, msg=message, workers=addresses, on_error="ignore") or {}
+    return dict(client.sync(ask_workers, client, addresses, message, TIMEOUT_S)) if addresses else {}
 
 
 def _worker(

@@ -52,13 +52,19 @@ class Dispatch:
         for name in self.only or {}:
             value = getattr(estimator, name)
             if not self.supports(name, value):
-                return f"scikit-learn does not support {name}={value!r} on a device"
+                return unsupported(name, value)
         return _unsupported_part(estimator) if self.holds else None
 
     def supports(self, name: str, value: Any) -> bool:
         """Whether scikit-learn fits on a device with this value of a parameter."""
         values = (self.only or {}).get(name, (value,))
+        value = value.item() if isinstance(value, np.generic) else value
         return any(value is one or (type(value) is type(one) and value == one) for one in values)
+
+
+def unsupported(name: str, value: Any) -> str:
+    """The reason why a value of a parameter keeps an estimator from a device."""
+    return f"scikit-learn does not support {name}={value!r} on a device"
 
 
 def _unsupported_part(estimator: Any) -> str | None:

@@ -112,12 +112,18 @@ async def ask_versions(
     client: Any, addresses: Iterable[str], packages: Iterable[str], limit: float
 ) -> dict[str, Any]:
     """Ask workers for their versions; those that do not answer in time are left out."""
+    return await ask_workers(client, addresses, {"op": "versions", "packages": list(packages)}, limit)
+
+
+async def ask_workers(
+    client: Any, addresses: Iterable[str], message: Mapping[str, Any], limit: float
+) -> dict[str, Any]:
+    """Send a message to workers; those that do not answer in time are left out."""
     found: dict[str, Any] = {}
 
     async def ask(address: str) -> None:
-        message = {"op": "versions", "packages": list(packages)}
         with contextlib.suppress(Exception):  # it goes away now, or does not answer
-            call = client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
+            call = client.scheduler.broadcast(msg=dict(message), workers=[address], on_error="ignore")
             found.update(await asyncio.wait_for(call, limit))
 
     await asyncio.gather(*map(ask, addresses))

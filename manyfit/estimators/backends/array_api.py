@@ -30,7 +30,7 @@ from manyfit.arrays import (
     numpy_dtype,
     refuse_complex,
 )
-from manyfit.estimators._catalog import CATALOG, Dispatch
+from manyfit.estimators._catalog import CATALOG, Dispatch, unsupported
 from manyfit.estimators._method_call import (
     RECORD,
     FitRecord,
@@ -237,11 +237,19 @@ def dispatch_of(estimator: Any) -> Dispatch | None:
     return None
 
 
-def sklearn_dispatch_of(estimator: Any) -> Dispatch | None:
-    """The catalog's entry on dispatch for an estimator of scikit-learn's own class."""
+def why_not_with(estimator: Any, params: Mapping[str, Any]) -> str | None:
+    """Why scikit-learn's own class is not fitted on a device with these parameters, or None.
+
+    Its tag does not tell: `Ridge` and `LinearDiscriminantAnalysis` have one solver there.
+    """
     cls = type(estimator)
     known = CATALOG.get(cls.__name__) if cls.__module__.startswith("sklearn.") else None
-    return known.dispatch if known is not None else None
+    dispatch = known.dispatch if known is not None else None
+    for name in (dispatch.only or {}) if dispatch is not None else ():
+        value = params[name] if name in params else getattr(estimator, name)
+        if dispatch is not None and not dispatch.supports(name, value):
+            return unsupported(name, value)
+    return None
 
 
 def _check_output(call: MethodCall) -> None:

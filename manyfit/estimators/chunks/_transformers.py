@@ -32,6 +32,7 @@ class TransformedRows(ChunkRows):
         first = np.asarray(apply(rows.load_frame(0, 1)))
         super().__init__(rows.kind, (n, first.shape[1]), first.dtype, rows.borders, rows.memory)
         self._rows, self._apply = rows, apply
+        self._read_at = rows.times_anew
         self.recomputed = rows.recomputed
         self.identity = (*rows.identity, id(self))
         self.workers = rows.workers
@@ -39,8 +40,12 @@ class TransformedRows(ChunkRows):
             self.known_sums = rows.known_sums.mapped(*affine)
 
     def start_anew(self) -> None:
-        super().start_anew()
         self._rows.start_anew()
+        if self._rows.times_anew != self._read_at:  # the sums here come from rows that may have changed
+            self._read_at = self._rows.times_anew
+            self._sample = None
+            vars(self).pop("known_sums", None)
+        super().start_anew()
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._apply(self._rows.load_frame(start, stop)))

@@ -118,7 +118,8 @@ def arguments_of_fit(params: Mapping[str, Any], split: tuple[Any, Any], progress
     return {
         "train": split[0],
         "test": split[1],
-        "parameters": dict(params),
+        # None: scikit-learn calls no `set_params` of an estimator that is validated as it is.
+        "parameters": dict(params) or None,
         "candidate_progress": progress[0],
         "split_progress": progress[1],
     }

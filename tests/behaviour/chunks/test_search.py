@@ -366,17 +366,18 @@ def test_a_block_that_cannot_be_read_is_tried_again_and_named_by_its_rows(monkey
     _assert_same(search.fit(Broken(X, 2), Y), SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_source_whose_read_failed_is_read_again_by_a_later_search(scaled, monkeypatch):
+@pytest.mark.parametrize(("scaled", "fails"), [(False, "rows"), (True, "rows"), (True, "what is scaled")])
+def test_a_source_whose_read_failed_is_read_again_by_a_later_search(scaled, fails, monkeypatch):
     monkeypatch.setattr(_rows, "RETRY_AFTER_S", ())
     file = Broken(X.copy(), 0)
     rows = as_chunk_rows(file, limit_for(X, 90))
+    plain = rows
     if scaled:
         rows = StandardScaler().fit(X).transform(rows)
     search = GridSearchCV(RIDGE, GRID, refit=False).fit(rows, Y)  # which keeps sums of all rows
     file.times, file.tried = 1, 0
     with pytest.raises(OSError, match="the disk is gone"):
-        search.fit(rows, Y)
+        search.fit(rows if fails == "rows" else plain, Y)
     file._values[7:11] *= 3.0  # as if the file had been written again
     expected = SklearnSearch(RIDGE, GRID, refit=False).fit(file._values, Y)
     _assert_same(search.fit(rows, Y), expected, 1e-10)

@@ -11,6 +11,7 @@ from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
@@ -241,3 +242,10 @@ def test_clones_are_no_more_than_in_sklearn(name):
         getattr(library, name)(_CountedTree(random_state=0), X, Y, cv=4, **varied)
         made.append(_CountedTree.clones)
     assert made[0] <= made[1] + 1
+
+
+def test_a_frozen_estimator_is_validated_as_it_is():
+    """Its `set_params` returns nothing, and scikit-learn does not call it."""
+    frozen = FrozenEstimator(LogisticRegression().fit(X_CLASS, LABELS))
+    found = ours.cross_val_score(frozen, X_CLASS, LABELS, cv=3)
+    np.testing.assert_array_equal(found, sk.cross_val_score(frozen, X_CLASS, LABELS, cv=3))

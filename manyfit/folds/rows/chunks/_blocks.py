@@ -171,7 +171,7 @@ class _InOrder:
         while True:
             try:
                 block = next(self._iterator, None)
-            except Exception:  # after which a generator yields no more: the next read begins again
+            except BaseException:  # after which a generator yields no more: the next read begins again
                 self._next, self._iterator = 0, iter(self._blocks)
                 raise
             if block is None:

@@ -67,6 +67,8 @@ class ChunkRows(ChunkSums, HostRows):
         Bytes of the rows that were read so far, each as often as it was read.
     failure : Exception or None
         The error that ended the reading of X, until `start_anew`.
+    times_anew : int
+        How often a failed read made it forget what was read.
     """
 
     recomputed = ""
@@ -82,6 +84,7 @@ class ChunkRows(ChunkSums, HostRows):
         self.identity: tuple[Any, ...] = (kind, shape)
         self.bytes_read, self.passes_predicted = 0, 0.0
         self.failure: Exception | None = None
+        self.times_anew = 0
         self._sample: tuple[Array, Array] | None = None
 
     @abstractmethod
@@ -92,6 +95,7 @@ class ChunkRows(ChunkSums, HostRows):
         """After a failed read: forget the error, and all that was read, which may have changed since."""
         if self.failure is not None:
             self.failure = self._sample = None
+            self.times_anew += 1
             vars(self).pop("known_sums", None)
 
     @property

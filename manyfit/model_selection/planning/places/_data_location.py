@@ -1,10 +1,11 @@
 """The place where the data of a search are worked on: their own, or the one that the configuration names."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES, map_scorers
@@ -22,9 +23,9 @@ from manyfit.arrays import (
     to_place,
     warn_host_fallback,
 )
-from manyfit.estimators.backends.array_api import sklearn_dispatch_of
+from manyfit.estimators.backends.array_api import why_not_with
 from manyfit.folds import Unsupported, as_matrix
-from manyfit.introspection.composites import params_of, pipeline_steps
+from manyfit.introspection.composites import pipeline_steps
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
@@ -122,6 +123,10 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
 
 def why_host_only(job: Job, names: Iterable[str], where: str = "on a device") -> str:
     """Why the estimators that `host_only_estimators` names need data on the host."""
+    refused = _host_settings(job)
+    reasons = dict.fromkeys(refused[name] for name in names if name in refused)
+    if reasons:
+        return f"{' and '.join(names)} cannot be fitted {where}: {'; '.join(reasons)}"
     if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
         where += " of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else " with scikit-learn before 1.9"
@@ -136,28 +141,41 @@ def fits_by_own_solvers(job: Job) -> bool:
 def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
     lost = cut and (not DEVICE_TAKES_HOST_INDICES or _may_be_pairwise(job))
+    refused = _host_settings(job)
     return sorted(
         {
             type(step).__name__
             for one in _estimators(job)
             for step in pipeline_steps(one)
-            if not supports_device_data(step) or _has_host_settings(step, job) or (lost and is_drop_in(one))
+            if not supports_device_data(step) or type(step).__name__ in refused or (lost and is_drop_in(one))
         }
     )
 
 
-def _has_host_settings(step: Any, job: Job) -> bool:
-    """Whether scikit-learn's own class cannot be fitted on a device with a setting of the search.
+def _host_settings(job: Job) -> dict[str, str]:
+    """Why scikit-learn's own classes are not fitted on a device with a setting of the search, by name."""
+    found: dict[str, str] = {}
+    for params in job.candidates:
+        for step, own in _steps_of_setting(job.estimator, params):
+            reason = why_not_with(step, own)
+            if reason is not None:
+                found.setdefault(type(step).__name__, reason)
+    return found
 
-    Its tag does not tell: `Ridge` and `LinearDiscriminantAnalysis` have one solver there.
-    """
-    dispatch = sklearn_dispatch_of(step)
-    if dispatch is None or not dispatch.only:
-        return False
-    searched = (
-        (name.rpartition("__")[2], value) for params in job.candidates for name, value in params.items()
-    )
-    return not all(dispatch.supports(name, value) for name, value in (*params_of(step).items(), *searched))
+
+def _steps_of_setting(estimator: Any, params: Mapping[str, Any]) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """The estimators that a setting fits one after the other, each with the parameters that it gets."""
+    if not isinstance(estimator, Pipeline):
+        yield estimator, params
+        return
+    steps = dict(params.get("steps", estimator.steps))
+    for name, step in steps.items():
+        inner = {
+            key.removeprefix(f"{name}__"): value
+            for key, value in params.items()
+            if key.startswith(f"{name}__")
+        }
+        yield from _steps_of_setting(params.get(name, step), inner)
 
 
 def _may_be_pairwise(job: Job) -> bool:

@@ -176,7 +176,12 @@ class ChunkTrainer:
                     except Exception as error:
                         errors[j] = error
                     seconds[j] += time.perf_counter() - start
-        found = (errors.get(j) or np.concatenate(own) for j, own in enumerate(parts))
+        found: list[Any] = []
+        for j, own in enumerate(parts):
+            try:
+                found.append(errors[j] if j in errors else np.concatenate(own))
+            except Exception as error:  # blocks of different shapes: the scorer raises it
+                found.append(error)
         return list(zip(found, seconds, strict=True))
 
     def _score(self, model: Any, split: int, response: Any) -> float:
