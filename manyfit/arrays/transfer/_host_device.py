@@ -177,7 +177,7 @@ def _into(host: np.ndarray, device: Device | None, xp: Namespace, label: str | N
         host = host.copy()
     # array-api-strict's devices are host memory, which it would share; a transfer always makes a copy.
     # CUDA libraries copy once either way.
-    # torch 2.11 does not move a NumPy array without axes to a GPU, so that it gets one on the way.
+    # torch 2.11 does not move a NumPy array without axes to a GPU, so it gets one on the way.
     result = xp.asarray(np.atleast_1d(host), device=device, copy=True if crosses else None)
     result = xp.reshape(result, ()) if host.ndim == 0 else result
     if crosses:

@@ -244,10 +244,11 @@ def why_not_with(estimator: Any, params: Mapping[str, Any]) -> str | None:
     """
     cls = type(estimator)
     known = CATALOG.get(cls.__name__) if cls.__module__.startswith("sklearn.") else None
-    dispatch = known.dispatch if known is not None else None
-    for name in (dispatch.only or {}) if dispatch is not None else ():
+    if known is None or known.dispatch is None:
+        return None
+    for name in known.dispatch.only or {}:
         value = params[name] if name in params else getattr(estimator, name)
-        if dispatch is not None and not dispatch.supports(name, value):
+        if not known.dispatch.supports(name, value):
             return unsupported(name, value)
     return None
 

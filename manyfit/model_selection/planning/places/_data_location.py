@@ -1,6 +1,6 @@
 """The place where the data of a search are worked on: their own, or the one that the configuration names."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +110,7 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     """
     arrays = [one for one in (job.X, job.y) if is_xp_array(one)]
     names = (
-        host_only_estimators(job, cut) if arrays else []
+        host_only_estimators(job, cut) if arrays else {}
     )  # which reads all settings, and workers ask for each fit
     if not names:
         return False
@@ -121,10 +121,9 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     return True
 
 
-def why_host_only(job: Job, names: Iterable[str], where: str = "on a device") -> str:
+def why_host_only(job: Job, names: Mapping[str, str], where: str = "on a device") -> str:
     """Why the estimators that `host_only_estimators` names need data on the host."""
-    refused = _host_settings(job)
-    reasons = dict.fromkeys(refused[name] for name in names if name in refused)
+    reasons = dict.fromkeys(reason for reason in names.values() if reason)
     if reasons:
         return f"{' and '.join(names)} cannot be fitted {where}: {'; '.join(reasons)}"
     if all(map(supports_device_data, _estimators(job))):
@@ -138,11 +137,14 @@ def fits_by_own_solvers(job: Job) -> bool:
     return is_xp_array(job.X) and all(map(is_drop_in, _estimators(job)))
 
 
-def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
-    """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
+def host_only_estimators(job: Job, cut: bool = True) -> dict[str, str]:
+    """Estimators of a search that are not fitted on a device, by name; see `falls_back_to_host`.
+
+    Each with its reason if a setting is one, and "" if the class or the search is.
+    """
     lost = cut and (not DEVICE_TAKES_HOST_INDICES or _may_be_pairwise(job))
     refused = _host_settings(job)
-    return sorted(
+    names = sorted(
         {
             type(step).__name__
             for one in _estimators(job)
@@ -150,6 +152,7 @@ def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
             if not supports_device_data(step) or type(step).__name__ in refused or (lost and is_drop_in(one))
         }
     )
+    return {name: refused.get(name, "") for name in names}
 
 
 def _host_settings(job: Job) -> dict[str, str]:
