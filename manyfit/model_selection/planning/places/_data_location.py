@@ -1,6 +1,6 @@
 """The place where the data of a search are worked on: their own, or the one that the configuration names."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
