@@ -37,6 +37,11 @@ _ADVICE = (
     "where they support it, or give the search data on the host."
 )
 
+# Why drop-in estimators, which take data of a device, are not fitted there by a search.
+_BY_A_SEARCH = "by a search " + (
+    "of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else "with scikit-learn before 1.9"
+)
+
 
 def moves_to_gpu(X: Any) -> bool:
     """Whether numbers of the host, in an array or a frame, are to be sent to a GPU."""
@@ -115,21 +120,19 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     if not names:
         return False
     if job.host_data is None and any(map(is_on_device, arrays)):
-        reason = why_host_only(job, names, f"on device {device(arrays[0])}")
+        reason = why_host_only(names, f"on device {device(arrays[0])}")
         left = "what a search leaves to it, or its refit, is fitted on the host"
         warn_host_fallback("search", f"{reason}: {left}. {_ADVICE}")
     return True
 
 
-def why_host_only(job: Job, names: Mapping[str, str], where: str = "on a device") -> str:
+def why_host_only(names: Mapping[str, str], where: str = "on a device") -> str:
     """Why the estimators that `host_only_estimators` names need data on the host."""
-    reasons = dict.fromkeys(reason for reason in names.values() if reason)
-    if reasons:
-        return f"{' and '.join(names)} cannot be fitted {where}: {'; '.join(reasons)}"
-    if all(map(supports_device_data, _estimators(job))):
-        where += " by a search"
-        where += " of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else " with scikit-learn before 1.9"
-    return f"{' and '.join(names)} cannot be fitted {where}"
+    text, reasons = f"{' and '.join(names)} cannot be fitted {where}", dict.fromkeys(names.values())
+    if list(reasons) == [_BY_A_SEARCH]:
+        return f"{text} {_BY_A_SEARCH}"
+    settings = [reason for reason in reasons if reason not in ("", _BY_A_SEARCH)]
+    return f"{text}: {'; '.join(settings)}" if settings else text
 
 
 def fits_by_own_solvers(job: Job) -> bool:
@@ -140,19 +143,20 @@ def fits_by_own_solvers(job: Job) -> bool:
 def host_only_estimators(job: Job, cut: bool = True) -> dict[str, str]:
     """Estimators of a search that are not fitted on a device, by name; see `falls_back_to_host`.
 
-    Each with its reason if a setting is one, and "" if the class or the search is.
+    Each has its reason: a setting, the search, or "" if no fit of the class takes data of a device.
     """
     lost = cut and (not DEVICE_TAKES_HOST_INDICES or _may_be_pairwise(job))
-    refused = _host_settings(job)
-    names = sorted(
-        {
-            type(step).__name__
-            for one in _estimators(job)
-            for step in pipeline_steps(one)
-            if not supports_device_data(step) or type(step).__name__ in refused or (lost and is_drop_in(one))
-        }
-    )
-    return {name: refused.get(name, "") for name in names}
+    steps = [(one, step) for one in _estimators(job) for step in pipeline_steps(one)]
+    # Drop-in estimators decide for themselves where they are fitted.
+    refused = {} if all(is_drop_in(step) for _, step in steps) else _host_settings(job)
+    found: dict[str, str] = {}
+    for one, step in steps:
+        name = type(step).__name__
+        if not supports_device_data(step):
+            found[name] = refused.get(name, "")
+        elif name in refused or (lost and is_drop_in(one)):
+            found.setdefault(name, refused.get(name, _BY_A_SEARCH))
+    return dict(sorted(found.items()))
 
 
 def _host_settings(job: Job) -> dict[str, str]:

@@ -53,7 +53,7 @@ class WorkPlaces:
             return tuple(_shared(group))
         names = host_only_estimators(self._job)
         if names:
-            return self._everywhere(group, "host", why_host_only(self._job, names))
+            return self._everywhere(group, "host", why_host_only(names))
         first = group.candidates[:1] if strategy.shares_fits else group.candidates
         found = [self._walk(sample(self._job, c), group if strategy.shares_fits else None) for c in first]
         return tuple(dict.fromkeys(place for places in found for place in places))
@@ -66,7 +66,7 @@ class WorkPlaces:
         why_host = self._why_host()
         names = host_only_estimators(self._job, cut=False)
         if names and not why_host:
-            why_host = why_host_only(self._job, names)
+            why_host = why_host_only(names)
         if why_host:
             return tuple(WorkPlace(_name(step), "host", why_host) for step in pipeline_steps(model))
         return tuple(self._walk(model))
