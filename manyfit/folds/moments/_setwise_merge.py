@@ -13,6 +13,6 @@ class SetwiseMerge:
 
     def __call__(self, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
         return [
-            one or other if one is None or other is None else self.merge(one, other)
+            other if one is None else one if other is None else self.merge(one, other)
             for one, other in zip(before, after, strict=True)
         ]
