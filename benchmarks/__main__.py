@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks._benchmark import Benchmark, all_benchmarks
+from benchmarks._full_results import Results
 from benchmarks._measure import run
-from benchmarks._pages import ROOT, Results, write_pages
+from benchmarks._pages import ROOT, write_pages
 from benchmarks._report import table, write_json
 from benchmarks._result import Result
 from benchmarks._study import Findings, Study

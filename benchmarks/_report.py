@@ -231,6 +231,11 @@ def rounded(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def as_difference(value: float) -> str:
+    """Return a difference of scores as text."""
+    return f"{value:.0e}" if value else "0"
+
+
 def _gap(value: float | None) -> str:
     return "-" if value is None else f"{value:.1e}" if value else "0"
 

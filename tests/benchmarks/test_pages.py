@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks._benchmark import Benchmark, all_benchmarks
-from benchmarks._pages import ROOT, TABLES, Results, as_markdown, replace_table, searches, write_pages
+from benchmarks._full_results import Results
+from benchmarks._pages import ROOT, TABLES, as_markdown, replace_table, write_pages
+from benchmarks._speed_tables import searches
 
 PAGE = "# Title\n\n<!-- a -->\n| old |\n<!-- /a -->\n\nText.\n<!-- b -->\n<!-- /b -->\n"
 ROWS = [{"Who": "manyfit", "Time": "1 s"}, {"Who": "", "Time": "2 s"}]
@@ -63,7 +65,7 @@ def _result(**changes):
 
 
 def test_what_a_row_of_ratios_says(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks._pages.WITH_RATIOS", ("a",))
+    monkeypatch.setattr("benchmarks._speed_tables.WITH_RATIOS", ("a",))
     (tmp_path / "a.json").write_text(json.dumps({"results": [_result()]}))
     (row,) = searches(Results(tmp_path, {"a": 5}))
     assert list(row.values()) == [
