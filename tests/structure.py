@@ -85,7 +85,7 @@ ORDER = (
     "exceptions",
     "_compat",
 )
-LONGEST_MODULE, LONGEST_TEST = 400, 600  # of the package, and of tests and benchmarks
+LONGEST_MODULE = 400  # lines
 # Modules and folders in a folder, beside the two that Python itself looks for, `__init__` and `__main__`. The
 # package itself has one more: half of its names are scikit-learn's.
 MOST_ENTRIES, MOST_ROOMS = 13, 14
@@ -251,8 +251,8 @@ def _root(node: ast.expr) -> str | None:
 
 def too_long(source: str, module: str) -> list[str]:
     """Whether a module has more lines than a reader keeps in mind."""
-    lines, most = len(source.splitlines()), LONGEST_MODULE if module.startswith("manyfit") else LONGEST_TEST
-    return [f"{module} has {lines} lines, {most} at most"] if lines > most else []
+    lines = len(source.splitlines())
+    return [f"{module} has {lines} lines, {LONGEST_MODULE} at most"] if lines > LONGEST_MODULE else []
 
 
 # Run in a process of its own: argv is the folder, the name of a package, modules to leave out. Imports all

@@ -14,7 +14,7 @@ from manyfit.model_selection.running import _dask_executor as _on_cluster
 from tests._covering import covering
 from tests.cluster._awkward import Awkward
 from tests.cluster._clusters import within
-from tests.cluster.test_search import SEARCHES, X, Y, same
+from tests.cluster._searches import SEARCHES, X, Y, same
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Searches on a cluster: the local run's answers, each array sent once, equal searches merged."""
+"""Searches on a cluster: each array is sent once, equal searches are merged."""
 
 from __future__ import annotations
 
@@ -14,104 +14,33 @@ import pytest
 from distributed import Client, LocalCluster, get_worker, wait
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.datasets import make_classification
-from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from sklearn.model_selection import cross_validate as sklearn_validate
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.cluster import local_cluster
 from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.folds import HostRows, register_row_source, unregister_row_source
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
-from tests._covering import covering
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster._clusters import at_once, forking, within
+from tests.cluster._clusters import at_once, forking
 from tests.cluster._processes import wait_for
+from tests.cluster._searches import SEARCHES, TREE, X, Y, same, stored_keys
 
 cloudpickle.register_pickle_by_value(_awkward)
-
-X, Y = make_classification(400, 8, random_state=0)
-TREE = DecisionTreeClassifier(random_state=0)
-SEARCHES = {
-    "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}),
-    "passes": (LogisticRegression(), {"C": [0.1, 1.0, 10.0]}),
-    "family": (
-        make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()),
-        {"ridge__alpha": [0.1, 1.0, 10.0]},
-    ),
-    "neighbours": (
-        RadiusNeighborsClassifier(outlier_label=0),
-        {"radius": [2.0, 3.0, 5.0], "weights": ["uniform", "distance"]},
-    ),
-    "boosting": (
-        HistGradientBoostingClassifier(random_state=0),
-        {"max_iter": [2, 4], "learning_rate": [0.1, 0.5]},
-    ),
-    "voting": (
-        VotingClassifier([("tree", TREE), ("bayes", GaussianNB())], voting="soft"),
-        {"weights": [[1, 1], [1, 2]], "tree__max_depth": [1, 3]},
-    ),
-    "stacking": (
-        StackingClassifier([("tree", TREE), ("bayes", GaussianNB())], LogisticRegression()),
-        {"final_estimator__C": [0.1, 10.0], "passthrough": [False, True]},
-    ),
-    "steps": (
-        make_pipeline(StandardScaler(), PCA(random_state=0), TREE),
-        {"pca__n_components": [2, 4], "decisiontreeclassifier__max_depth": [1, 3]},
-    ),
-    "one by one": (TREE, {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 5]}),
-    "several": (make_pipeline(StandardScaler(), Ridge()), {"ridge": [Ridge(), LogisticRegression(), TREE]}),
-}
 
 
 @pytest.fixture(scope="module")
 def client():
     with forking(), local_cluster(2) as client:
         yield client
-
-
-@pytest.fixture
-def inside(request):
-    with within(request.param) as client:
-        yield client
-
-
-def scores(search: Any) -> dict[str, Any]:
-    return {k: v for k, v in search.cv_results_.items() if not k.endswith("_time")}
-
-
-def same(one: Any, other: Any) -> None:
-    assert one.cv_results_.keys() == other.cv_results_.keys()
-    for key, expected in scores(one).items():
-        np.testing.assert_array_equal(expected, scores(other)[key], err_msg=key)
-
-
-@pytest.mark.cases(3)
-@pytest.mark.invariant("Scores do not depend on the number of workers")
-@pytest.mark.parametrize(("kind", "inside"), covering(SEARCHES, [1, 2, 3], strength=1), indirect=["inside"])
-def test_answers_are_those_of_the_local_run(kind, inside):
-    estimator, grid = SEARCHES[kind]
-    params = {"return_train_score": True, "cv": 4}
-    local = GridSearchCV(estimator, grid, client=False, **params).fit(X, Y)
-    there = GridSearchCV(estimator, grid, **params).fit(X, Y)
-    same(local, there)
-    assert there.report_.fits_shared == local.report_.fits_shared
-    assert there.report_.fits_done == local.report_.fits_done
-    assert there.report_.left_to_sklearn == local.report_.left_to_sklearn
-    assert there.report_.workers == len(inside.nthreads())
-    assert there.best_params_ == local.best_params_
-    np.testing.assert_array_equal(there.predict(X), local.predict(X))
 
 
 def test_arrays_in_chunks_are_computed_by_the_workers(client):
@@ -145,24 +74,6 @@ def test_work_is_done_on_the_workers(client, tmp_path):
     assert search.report_.workers == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("inside", [2], indirect=True)
-def test_routed_weights_multimetric_and_other_containers(inside):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    names = np.array(["no", "yes"])[Y]
-    weights = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
-    params = {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc", "cv": 3}
-    for estimator, grid in (SEARCHES["one by one"], SEARCHES["passes"]):
-        local, there = (
-            GridSearchCV(estimator, grid, client=c, **params).fit(frame, names, sample_weight=weights)
-            for c in (False, inside)
-        )
-        same(local, there)
-    found, expected = (module(TREE, frame, names, cv=3) for module in (cross_validate, sklearn_validate))
-    np.testing.assert_array_equal(found["test_score"], expected["test_score"])
-
-
 def test_random_search_of_a_lambda(client):
     transform = FunctionTransformer(lambda Z: Z * 2)
     pipeline = make_pipeline(transform, TREE)
@@ -179,17 +90,6 @@ def test_random_search_of_a_lambda(client):
 
 def _transfers(client: Client) -> int:
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
-
-
-def _kept(client: Client) -> dict[str, set[str]]:
-    """Keys of the arrays and packages that each worker keeps of searches."""
-
-    def keys(dask_worker: Any) -> set[str]:
-        from manyfit.cluster.worker.fetch import get_store
-
-        return get_store(dask_worker).keys()
-
-    return client.run(keys)
 
 
 @pytest.fixture
@@ -216,7 +116,7 @@ def test_a_second_search_sends_nothing(client, sent):
     labels_of_folds = 2 * len(target)
     once = big.nbytes + target.nbytes + labels_of_folds
     assert bytes_of(sent) == once
-    assert all(array_key(big) in keys for keys in _kept(client).values())
+    assert all(array_key(big) in keys for keys in stored_keys(client).values())
     fetched = _transfers(client) - before
     # Once by the worker that the client did not send them to; and the packages, and results.
     assert once <= fetched <= 1.1 * once
@@ -234,11 +134,11 @@ def test_data_go_with_their_owner(client):
     data, target = np.random.default_rng(1).normal(size=(20_000, 10)), np.arange(20_000) % 2
     search = GridSearchCV(Awkward(), {"value": [0, 1]}, cv=2, refit=False).fit(data, target)
     key = array_key(data)
-    assert all(key in keys for keys in _kept(client).values())
+    assert all(key in keys for keys in stored_keys(client).values())
     del data, target, search
     gc.collect()
     # Nothing of other tests either: the data of the module's searches have no large arrays.
-    wait_for(lambda: not any(_kept(client).values()))
+    wait_for(lambda: not any(stored_keys(client).values()))
     wait_for(lambda: not client.who_has())
 
 

@@ -21,7 +21,7 @@ from manyfit.model_selection.checkpoint._search_identity import Identity
 from manyfit.model_selection.running import _worker_items as _on_worker
 from tests.cluster._clusters import by_hand, within
 from tests.cluster._processes import wait_for
-from tests.cluster.test_search import X, Y
+from tests.cluster._searches import X, Y
 
 HERE = {"python": "3.11.7", "manyfit": "0.5.0", "scikit-learn": "1.9.1", "numpy": "2.1.0", "scipy": "1.15.0"}
 

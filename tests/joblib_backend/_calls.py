@@ -6,7 +6,29 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 from distributed import get_worker
+
+LARGE = 40_000  # numbers of an array that travels apart
+SECONDS = 5.0
+
+
+def identity(x: Any) -> Any:
+    return x
+
+
+def total(x: Any) -> float:
+    return float(np.asarray(x).sum())
+
+
+def fails_at(i: int, where: int, ran: str | None = None) -> int:
+    if ran:
+        with open(ran, "a") as file:
+            file.write(f"{i}\n")
+    if i == where:
+        raise ValueError(f"no such {i}")
+    time.sleep(0.02)
+    return i
 
 
 def square(x: Any) -> Any:

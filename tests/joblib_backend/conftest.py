@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from distributed import Client
 
@@ -12,6 +14,9 @@ import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import local_cluster
 from tests.cluster._clusters import forking, nothing_is_left, within
 from tests.cluster._processes import wait_for
+from tests.joblib_backend._calls import LARGE
+
+_seeds = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +39,12 @@ def one() -> Iterator[Client]:
     """One worker of one thread within this process; filters of warnings are set by one thread then."""
     with within(1) as client:
         yield client
+
+
+@pytest.fixture
+def data() -> np.ndarray:
+    """Return an array of new content: equal content may still be on the cluster, and is then not sent."""
+    return np.random.default_rng(next(_seeds)).normal(size=LARGE)
 
 
 @pytest.fixture(scope="module")

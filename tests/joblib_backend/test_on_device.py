@@ -19,7 +19,6 @@ import scipy.sparse
 import sklearn
 from distributed import Client, get_worker
 from joblib import Parallel, delayed, parallel_config
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
@@ -27,26 +26,22 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import _default_gpu as _cuda
-from manyfit.arrays import device, is_array, is_on_device, place_of
+from manyfit.arrays import device, place_of
 from manyfit.cluster.worker import fetch as _worker
 from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.cluster.worker.fetch import get_store
 from manyfit.joblib_backend import ManyfitBackend
 from manyfit.joblib_backend import _device_arrays as _on_device
-from manyfit.joblib_backend._device_arrays import estimators_in_call, wants_device_data
 from tests._covering import spread
 from tests.cluster._clusters import workers_with
 from tests.cluster._processes import wait_for
+from tests.joblib_backend._on_device import RNG, Told, X, Y, where
 
 pytestmark = pytest.mark.slow
 
 STRICT = array_api_strict.Device("device1")
 PLACE = place_of(array_api_strict.zeros(1, device=STRICT))
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(1_500, 5))  # travels apart; what has one number a row does not
-Y = X @ np.arange(5.0) + RNG.normal(size=len(X))
 
 
 @pytest.fixture(autouse=True)
@@ -78,40 +73,6 @@ def uploads(watch: Any) -> dict[str, list[int]]:
 
 def there(**options: Any) -> Any:
     return parallel_config(backend="manyfit", device=PLACE, **options)
-
-
-class Told(BaseEstimator):
-    """Says where its data are."""
-
-    def __init__(self, support: bool = True) -> None:
-        self.support = support
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = self.support
-        return tags
-
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Told:
-        self.seen_ = where(X, y, params)
-        return self
-
-    def seen(self, *args: Any, **kwargs: Any) -> Any:
-        return where(*args, kwargs)
-
-
-def where(*things: Any) -> Any:
-    """Where arrays are, and the name of the worker."""
-    return [_where(thing) for thing in things], str(get_worker().name)
-
-
-def _where(thing: Any) -> Any:
-    if isinstance(thing, dict):
-        return {key: _where(one) for key, one in thing.items()}
-    if isinstance(thing, list | tuple):
-        return [_where(one) for one in thing]
-    if not is_array(thing):
-        return type(thing).__name__
-    return "device" if is_on_device(thing) else "host"
 
 
 def of(estimator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -273,51 +234,6 @@ def test_calls_of_both_kinds_in_one_batch(mixed):
     with there():
         found = Parallel(batch_size=8)(calls)
     assert [seen[0] for seen, _ in found] == ["device", "host"] * 4
-
-
-def test_other_frameworks_estimators():
-    class OfCuml:
-        __module__ = "cuml.linear_model"
-
-    class OfXgboost(Told):
-        __module__ = "xgboost.sklearn"
-
-        def __init__(self, device: Any = None) -> None:
-            super().__init__(support=False)
-            self.device = device
-
-    assert wants_device_data(OfCuml())
-    assert wants_device_data(OfXgboost("cuda:0"))
-    assert not wants_device_data(OfXgboost())
-    assert wants_device_data(make_pipeline(MinMaxScaler(), OfXgboost("cuda")))
-    assert not wants_device_data(object())
-
-
-def test_functions_of_scikit_learn_that_keep_to_the_host():
-    """Their own tasks read NumPy's arrays, whatever the estimator in them takes."""
-    from sklearn import calibration, multiclass
-    from sklearn.model_selection import _validation
-
-    for module, name in ((multiclass, "_fit_binary"), (calibration, "_fit_calibrator")):
-        assert estimators_in_call(getattr(module, name), (Ridge(), X), {}) == []
-    found = estimators_in_call(vars(_validation)["_fit_and_predict"], (Ridge(), X), {})
-    assert len(found) == DEVICE_TAKES_HOST_INDICES
-    assert len(estimators_in_call(Ridge().fit, (X, Y), {})) == 1
-
-
-def test_the_parameters_of_a_setting_count():
-    from sklearn.model_selection import _validation
-
-    fit_and_score = vars(_validation)["_fit_and_score"]
-    base = Pipeline([("model", KNeighborsRegressor())])
-    for parameters, expected in (
-        ({"model": Ridge()}, True),
-        ({"model": KNeighborsRegressor(3)}, False),
-        ({"no_such": 1}, False),
-        (None, False),
-    ):
-        found = estimators_in_call(fit_and_score, (base, X, Y), {"parameters": parameters})
-        assert [wants_device_data(one) for one in found] == [expected]
 
 
 def test_arguments_that_hold_themselves(mixed):

@@ -22,7 +22,7 @@ LEFT_OUT = {
     "tests/joblib_backend/test_data.py::test_equal_content_is_one_part",
     "test_no_undesired_distributed_cache_hit": "it asks that nothing be scattered for a function with 8 MB "
     "in its closure, which travel apart here; that tasks do not share what they get: "
-    "tests/joblib_backend/test_data.py::test_tasks_get_objects_of_their_own",
+    "tests/joblib_backend/test_arguments.py::test_tasks_get_objects_of_their_own",
     "test_joblib_warning_inside_dask_daemonic_worker": "of loky and multiprocessing within tasks of Dask",
 }
 # Nested calls are made where their task is, as with joblib's other backends, unless the cluster is asked for.

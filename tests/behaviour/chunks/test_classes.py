@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -25,12 +24,6 @@ MODELS = [
 ]
 # The test rows of a fold take half of it at most.
 LIMIT = N * P * 8 // 2
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -36,12 +35,6 @@ SVDS = {
     "no power": {"n_components": 3, "random_state": 1, "n_iter": 0, "n_oversamples": 1},
     "arpack": {"n_components": 3, "algorithm": "arpack"},
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 def _rows(values, size=50):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -51,12 +50,6 @@ MODELS = {
     "svd": (Ridge, {"solver": "svd"}),
     "least squares": (LinearRegression, {}),
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 def _assert_same_attributes(fitted, expected, tol):

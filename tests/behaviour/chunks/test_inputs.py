@@ -50,12 +50,6 @@ ROW_BYTES = 8 + 8 + 8 + 4 + 1
 LIMIT = limit_for(X, 22)  # a little less than the frame takes
 
 
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
 def _scores(search):
     return search.cv_results_["mean_test_score"]
 

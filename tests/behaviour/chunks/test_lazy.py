@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -28,12 +27,6 @@ CALLS = {
     "score_samples": PCA(2),
     "inverse_transform": StandardScaler(),
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 @pytest.mark.cases(5)

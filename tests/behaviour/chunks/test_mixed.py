@@ -59,12 +59,6 @@ KINDS = ["dask", "parquet", "blocks of frames"]
 LIMIT = 40_000  # the frame takes more
 
 
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
 def _model(last, numbers=None, texts=None):
     numbers = make_pipeline(SimpleImputer(), StandardScaler()) if numbers is None else numbers
     texts = OneHotEncoder(handle_unknown="ignore") if texts is None else texts

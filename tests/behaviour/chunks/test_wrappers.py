@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -28,12 +27,6 @@ X = rng.normal(size=(N, P))
 Y = X[:, 0] + rng.normal(size=N)
 LABELS = np.where(Y > 1.0, "rare", np.where(Y > 0.0, "high", "low"))
 ROWS = [*range(0, N, 30), N]
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 def _rows(values=X):

@@ -21,7 +21,7 @@ from manyfit.folds import map_threads
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.strategies._score_answers import blocks_of_settings
-from tests.behaviour.iterations.test_iterated import both
+from tests.behaviour.iterations._iterated import both
 
 pytestmark = pytest.mark.slow
 

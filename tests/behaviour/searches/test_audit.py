@@ -4,97 +4,31 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from functools import cache
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from sklearn import model_selection
-from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from manyfit.families.smooth.solver import _coarse_to_fine as _path
-from manyfit.families.smooth.solver._trial import Trial
 from manyfit.model_selection import BaseSearchCV, GridSearchCV
 from manyfit.model_selection.running._engine import FITTED_BEFORE
 from manyfit.model_selection.search._audit import REFIT_STOPPED
-from manyfit.model_selection.strategies import _doubts
-from tests._covering import covering, spread
+from tests._covering import spread
 from tests.behaviour.iterations.test_sklearn_stops import same, searched
+from tests.behaviour.searches._audits import (
+    DATA,
+    GRID,
+    MODEL,
+    PAIRS,
+    SEARCHES,
+    TARGET,
+    adds_up,
+    ours_of,
+)
 from tests.differential._subject import sharing_whatever_it_costs
 
 pytestmark = pytest.mark.slow
-
-DATA, TARGET = (part[::2] for part in load_breast_cancer(return_X_y=True))
-GRID = {"C": [0.01, 1.0, 100.0]}
-MODEL = LogisticRegression(max_iter=30)
-PAIRS = 15
-
-
-@pytest.fixture
-def trust(monkeypatch):
-    """Let the trial trust all settings, or none on some of the splits."""
-
-    def on_splits(refused=()):
-        def trusting(problem, zero, columns, *_):
-            split = problem.columns.split[columns]
-            return Trial(~np.isin(split, refused), zero[split], np.ones(len(columns), dtype=int))
-
-        monkeypatch.setattr(_path, "try_columns", trusting)
-        monkeypatch.setattr(_doubts, "MOST_OPEN", np.inf)
-        monkeypatch.setattr(_doubts, "MOST_LABELS_OPEN", np.inf)
-
-    return on_splits
-
-
-class Fits:
-    """The C of each fit of scikit-learn's LogisticRegression, some of which a user interrupts."""
-
-    def __init__(self):
-        self.made, self._most = [], None
-
-    def count(self, C):
-        if len(self.made) == self._most:
-            raise KeyboardInterrupt
-        self.made.append(C)
-
-    @contextmanager
-    def interrupted(self, after):
-        self._most = after
-        with pytest.raises(KeyboardInterrupt):
-            yield
-        self._most = None
-
-
-@pytest.fixture
-def fits(monkeypatch):
-    counted, real = Fits(), LogisticRegression.fit
-
-    def fit(self, X, y, sample_weight=None):
-        counted.count(self.C)
-        return real(self, X, y, sample_weight)
-
-    monkeypatch.setattr(LogisticRegression, "fit", fit)
-    return counted
-
-
-@pytest.fixture(scope="module")
-def expected():
-    """scikit-learn's search of the model over the grid, and how many ConvergenceWarnings it gave."""
-    return searched(model_selection.GridSearchCV, MODEL, GRID, DATA, TARGET)
-
-
-def ours_of(estimator=MODEL, grid=GRID, **params):
-    """Our search, and how many ConvergenceWarnings it gave."""
-    return searched(GridSearchCV, estimator, grid, DATA, TARGET, **params)
-
-
-def adds_up(report):
-    done = report.fits_done + report.fits_shared + report.fits_restored
-    assert done == report.fits_requested, report
 
 
 @contextmanager
@@ -296,85 +230,6 @@ def test_the_round_of_the_winner_is_audited(best_comes_last, expected, trust):
     assert (ours.report_.fits_done, ours.report_.fits_shared) == (PAIRS, 10)
 
 
-# Every kind of search
-
-
-def least_loss(results):
-    return int(np.argmax(results["mean_test_neg_log_loss"]))
-
-
-SEVERAL = ["accuracy", "neg_log_loss"]
-OF_STEPS = {"logisticregression__C": GRID["C"]}
-CENTRED = make_pipeline(StandardScaler(with_std=False), MODEL)
-SEARCHES = {
-    "several metrics": (MODEL, GRID, {"scoring": SEVERAL, "refit": "neg_log_loss"}),
-    "refit is a function": (MODEL, GRID, {"scoring": SEVERAL, "refit": least_loss}),
-    "errors are raised": (MODEL, GRID, {"error_score": "raise"}),
-    "training scores": (MODEL, GRID, {"return_train_score": True}),
-    "behind affine steps": (CENTRED, OF_STEPS, {}),
-    "behind other steps": (make_pipeline(MinMaxScaler((0, 500), clip=True), MODEL), OF_STEPS, {}),
-    "in nested pipelines": (
-        make_pipeline(CENTRED),
-        {f"pipeline__{name}": OF_STEPS[name] for name in OF_STEPS},
-        {},
-    ),
-    "two jobs": (MODEL, GRID, {"n_jobs": 2}),
-}
-
-
-ON_WORKERS = ["several metrics", "errors are raised", "behind other steps"]
-
-
-@cache
-def theirs_of(kind):
-    """scikit-learn's search of a kind, and how many ConvergenceWarnings it gave."""
-    estimator, grid, params = SEARCHES[kind]
-    return searched(model_selection.GridSearchCV, estimator, grid, DATA, TARGET, **params)
-
-
-@pytest.mark.cases(2)
-@pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
-@pytest.mark.parametrize(
-    "kind",
-    [  # workers meet the others
-        pytest.param(kind, marks=pytest.mark.thorough if kind in [*ON_WORKERS, "two jobs"] else ())
-        for kind in SEARCHES
-    ],
-)
-def test_scores_are_scikit_learns(kind, trust, tmp_path):
-    trust()
-    estimator, grid, params = SEARCHES[kind]
-    ours, warned = ours_of(estimator, grid, **params, checkpoint=tmp_path / "file")
-    theirs, expected = theirs_of(kind)
-    results_are_equal(ours, theirs)
-    if "n_jobs" not in params:  # other processes warn for themselves
-        assert warned == expected > 1
-    assert ours.report_.fits_done == PAIRS
-    assert ours.report_.left_to_sklearn == {REFIT_STOPPED: PAIRS}
-    again, _ = ours_of(estimator, grid, **params, checkpoint=tmp_path / "file")
-    results_are_equal(again, theirs)
-    assert again.report_.fits_restored == PAIRS
-
-
-def results_are_equal(ours, theirs):
-    for name, expected in theirs.cv_results_.items():
-        if name.startswith(("split", "mean_test", "mean_train", "rank")):
-            np.testing.assert_array_equal(ours.cv_results_[name], expected)
-    assert ours.best_params_ == theirs.best_params_
-    assert getattr(ours, "best_score_", None) == getattr(theirs, "best_score_", None)
-
-
-def test_weights_reach_the_fits_of_the_audit(trust):
-    trust()
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(TARGET))
-    found = []
-    for cls in (GridSearchCV, model_selection.GridSearchCV):
-        with sharing_whatever_it_costs(), pytest.warns(ConvergenceWarning):
-            found.append(cls(MODEL, GRID, cv=5).fit(DATA, TARGET, sample_weight=weights))
-    same(*found)
-    assert found[0].report_.left_to_sklearn == {REFIT_STOPPED: PAIRS}
-
-
 # Fits of the audit that fail
 
 
@@ -417,40 +272,3 @@ def test_a_fit_of_the_audit_that_fails_raises_if_it_is_to(trust, monkeypatch):
         with pytest.raises(ValueError, match="is refused"):
             search.fit(DATA, TARGET)
     assert len(search.partial_results_) == 10
-
-
-# On workers
-
-
-@pytest.fixture(scope="module")
-def inside():
-    """Workers in this process, which trust as it does."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
-        yield client
-
-
-@pytest.mark.cases(2)
-@pytest.mark.parametrize(
-    ("kind", "refused"),
-    covering(ON_WORKERS, [[], [2]], strength=1),
-)
-def test_workers_make_the_fits_of_the_audit(kind, refused, inside, trust, fits, tmp_path):
-    trust(refused)
-    estimator, grid, params = SEARCHES[kind]
-    theirs, _ = theirs_of(kind)
-    fits.made.clear()
-    params = {**params, "checkpoint": tmp_path / "file"}
-    ours, _ = ours_of(estimator, grid, **params, client=inside)
-    results_are_equal(ours, theirs)
-    report = ours.report_
-    assert sum(report.left_to_sklearn.values()) == report.fits_done == PAIRS
-    assert len(fits.made) in (PAIRS + 1, PAIRS + 2)
-    assert "0 of 15 fits shared" in str(report)
-    adds_up(report)
-    for client in (inside, False):
-        fits.made.clear()
-        again, _ = ours_of(estimator, grid, **params, client=client)
-        results_are_equal(again, theirs)
-        assert len(fits.made) == 1
-        assert again.report_.fits_restored == PAIRS

@@ -1,0 +1,144 @@
+"""Chunks that a search cannot read, or may not: the error names the rows, and what to do."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler as SklearnScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from manyfit.estimators import StandardScaler
+from manyfit.folds import as_chunk_rows
+from manyfit.folds.rows.chunks import _rows
+from manyfit.model_selection import GridSearchCV
+from tests.behaviour.chunks._files import Array, Dataset, limit_for, memory_map
+from tests.behaviour.chunks._searches import GRID, LABELS, RIDGE, N, P, X, Y, assert_same
+
+
+def test_verify_and_single_fits_are_refused():
+    file = Dataset(X, (10, P))
+    options = {"refit": False, "memory_limit": limit_for(X, 90)}
+    with pytest.raises(TypeError, match="verify=1 needs a fit by scikit-learn"):
+        GridSearchCV(RIDGE, GRID, verify=1, **options).fit(file, Y)
+    with pytest.raises(TypeError, match="15 of 15 fits are not shared: sharing='none'"):
+        GridSearchCV(RIDGE, GRID, sharing="none", **options).fit(file, Y)
+    assert not file.reads
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [(RIDGE, Y), (make_pipeline(SklearnScaler(), LogisticRegression()), LABELS)],
+    ids=["ridge", "logistic"],
+)
+def test_nan_in_one_chunk_is_named_by_its_row(model, y):
+    values = X.copy()
+    values[407, 2] = np.nan
+    file = Dataset(values)
+    with pytest.raises(ValueError, match="Input X contains NaN or infinity, first in row 407 of 1499"):
+        GridSearchCV(model, {}, refit=False, memory_limit=limit_for(X, 50)).fit(file, y)
+    assert sum(file.reads) < N + 50  # no second pass
+
+
+def test_scikit_learn_is_left_the_nan_of_a_memory_map(tmp_path):
+    values = X.copy()
+    values[407, 2] = np.nan
+    search = GridSearchCV(RIDGE, {}, refit=False, error_score="raise", memory_limit=limit_for(X, 50))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        search.fit(memory_map(values, tmp_path), Y)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (Dataset(X[:-1]), ValueError, "inconsistent numbers of samples"),
+        (Dataset(X[:, 0]), ValueError, "Expected 2D array, got 1D array instead"),
+        (Dataset(X.astype(complex)), ValueError, "X is a h5py.Dataset of dtype complex128"),
+        (Dataset(X.astype(object)), ValueError, "X is a h5py.Dataset of dtype object"),
+        (Array(X, (600, P)), MemoryError, "A chunk of rows of X, with all columns, takes"),
+    ],
+    ids=["lengths", "1-d", "complex", "object", "chunk"],
+)
+def test_input_that_cannot_be_read_is_refused_before_it_is_read(given, error, message):
+    with pytest.raises(error, match=message):
+        GridSearchCV(RIDGE, GRID, refit=False, memory_limit=1000).fit(given, Y)
+    assert not given.reads
+
+
+def test_an_empty_file_is_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match=r"0 sample|n_samples|Cannot have number of splits"):
+        GridSearchCV(RIDGE, GRID, refit=False, memory_limit=10).fit(Dataset(X[:0]), Y[:0])
+
+
+class Broken(Dataset):
+    """Blocks from row 300 on cannot be read the first `times`."""
+
+    def __init__(self, values, times):
+        super().__init__(values)
+        self.times, self.tried = times, 0
+
+    def __getitem__(self, rows):
+        if isinstance(rows, slice) and rows.stop > 300 and rows.stop - rows.start > 1:
+            self.tried += 1
+            if self.tried <= self.times:
+                raise OSError("the disk is gone")
+        return super().__getitem__(rows)
+
+
+def test_a_block_that_cannot_be_read_is_tried_again_and_named_by_its_rows(monkeypatch):
+    monkeypatch.setattr(_rows, "RETRY_AFTER_S", (0.0, 0.001))
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(OSError, match="the disk is gone") as got:
+        search.fit(gone := Broken(X, 9), Y)
+    assert "Rows 270 to 359 of X, a h5py.Dataset, could not be read." in got.value.__notes__
+    assert gone.tried == 3
+    assert_same(search.fit(Broken(X, 2), Y), SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
+
+
+@pytest.mark.parametrize(("scaled", "fails"), [(False, "rows"), (True, "rows"), (True, "what is scaled")])
+def test_a_source_whose_read_failed_is_read_again_by_a_later_search(scaled, fails, monkeypatch):
+    monkeypatch.setattr(_rows, "RETRY_AFTER_S", ())
+    file = Broken(X.copy(), 0)
+    rows = as_chunk_rows(file, limit_for(X, 90))
+    plain = rows
+    if scaled:
+        rows = StandardScaler().fit(X).transform(rows)
+    search = GridSearchCV(RIDGE, GRID, refit=False).fit(rows, Y)  # which keeps sums of all rows
+    file.times, file.tried = 1, 0
+    with pytest.raises(OSError, match="the disk is gone"):
+        search.fit(rows if fails == "rows" else plain, Y)
+    file._values[7:11] *= 3.0  # as if the file had been written again
+    expected = SklearnSearch(RIDGE, GRID, refit=False).fit(file._values, Y)
+    assert_same(search.fit(rows, Y), expected, 1e-10)
+
+
+def test_blocks_of_other_dtypes_are_refused():
+    lazy = da.from_array(X.astype(np.float32), chunks=(100, P)).map_blocks(
+        lambda block: block.astype(np.float64), dtype=np.float32, meta=X[:0].astype(np.float32)
+    )
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 30))
+    with pytest.raises(ValueError, match="X gave numbers of dtype float64, not float32"):
+        search.fit(lazy, Y)
+
+
+def test_blocks_of_other_columns_are_refused():
+    def narrow(block):
+        return block[:, :-1]
+
+    lazy = da.from_array(X, chunks=(100, P)).map_blocks(narrow, dtype=float, meta=X[:0])
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(ValueError, match=r"X gave an array of shape \(.*, 5\), not \(.*, 6\)"):
+        search.fit(lazy, Y)
+
+
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(), DecisionTreeRegressor(random_state=0)])
+def test_the_reason_why_a_tree_reads_no_chunks(model):
+    search = GridSearchCV(model, {"max_depth": [2, 3]}, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(TypeError, match="10 of 10 .*: DecisionTreeRegressor reads the rows of a fold as one"):
+        search.fit(Dataset(X), Y)
