@@ -7,8 +7,8 @@ The mark ``cases(n)`` stands at tests whose cases take long or are very many: `f
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections import Counter
 from collections.abc import Callable, Collection, ItemsView, Sequence
 from typing import Any, TypeVar
 
@@ -26,11 +26,11 @@ def covering(*parameters: Collection[Any], strength: int = 2) -> list[Any]:
     values of several parameters. The items of a dict are values with names, which name the case.
     """
     values = [_labelled(one) for one in parameters]
-    product = list(itertools.product(*(range(len(one)) for one in values)))
-    chosen = _chosen(product, min(strength, len(values)))
+    sizes = tuple(len(one) for one in values)
+    chosen = _chosen(sizes, min(strength, len(values)))
     return [
         _case([one[i] for one, i in zip(values, at, strict=True)], at in chosen)
-        for at in product
+        for at in itertools.product(*map(range, sizes))
         if at in chosen or MAKES_THOROUGH_CASES
     ]
 
@@ -49,13 +49,17 @@ def spread(cases: Collection[Any], n: int) -> list[Any]:
 def few(cases: Sequence[T], n: int, values: Callable[[T], Collection[Any]]) -> list[T]:
     """At most `n` cases: again and again that whose `values` are in fewest so far, else evenly spread."""
     left = evenly(cases, n)
-    left += [case for case in cases if not any(case is one for one in left)]
+    first = {id(case) for case in left}
+    left += [case for case in cases if id(case) not in first]
+    held = [(case, list(values(case))) for case in left]
     chosen: list[T] = []
-    used: Counter[Any] = Counter()
-    while left and len(chosen) < n:
-        best = min(range(len(left)), key=lambda i: sum(used[one] for one in values(left[i])))
-        used.update(values(left[best]))
-        chosen.append(left.pop(best))
+    used: dict[Any, int] = {}
+    while held and len(chosen) < n:
+        best = min(range(len(held)), key=lambda i: sum(used.get(one, 0) for one in held[i][1]))
+        case, its_values = held.pop(best)
+        for one in its_values:
+            used[one] = used.get(one, 0) + 1
+        chosen.append(case)
     return chosen
 
 
@@ -80,17 +84,26 @@ def _case(labelled: list[tuple[str | None, Any]], is_chosen: bool) -> Any:
     return pytest.param(*flat, id=name, marks=() if is_chosen else pytest.mark.thorough)
 
 
-def _chosen(product: list[tuple[int, ...]], strength: int) -> set[tuple[int, ...]]:
+@functools.cache  # many tests have as many values
+def _chosen(sizes: tuple[int, ...], strength: int) -> frozenset[tuple[int, ...]]:
     """Of the cases that cover most of what is open the one whose values are used least, again and again."""
+    places: dict[Any, int] = {}
 
-    def covered(at: tuple[int, ...]) -> set[Any]:
-        return set(itertools.combinations(enumerate(at), strength))
+    def cover(at: tuple[int, ...]) -> int:
+        parts = itertools.combinations(enumerate(at), strength)
+        return sum(1 << places.setdefault(part, len(places)) for part in parts)
 
-    cover = {at: covered(at) for at in product}
-    left, chosen, used = set().union(*cover.values()), set(), Counter()
+    covers = {at: cover(at) for at in itertools.product(*map(range, sizes))}
+    used = [[0] * size for size in sizes]
+    left, chosen = (1 << len(places)) - 1, set()
+
+    def worth(at: tuple[int, ...]) -> tuple[int, int]:
+        return (covers[at] & left).bit_count(), -sum(of[i] for of, i in zip(used, at, strict=True))
+
     while left:
-        best = max(product, key=lambda at: (len(cover[at] & left), -sum(used[one] for one in enumerate(at))))
-        left -= cover[best]
-        used.update(enumerate(best))
+        best = max(covers, key=worth)
+        left &= ~covers[best]
+        for of, i in zip(used, best, strict=True):
+            of[i] += 1
         chosen.add(best)
-    return chosen
+    return frozenset(chosen)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from inspect import isfunction
 from typing import Any
 
 import array_api_compat as compat
@@ -57,24 +58,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tests", type=int, help="run at most so many tests of each module, evenly spread")
 
 
-@pytest.hookimpl(wrapper=True)  # before and after -m, -k and --deselect
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    _mark_thorough(items)
-    yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> list[pytest.Item] | None:
+    """Make no test that is thorough where none of these run: thousands would be made and left out."""
+    if _covering.MAKES_THOROUGH_CASES or not (isinstance(collector, pytest.Module) and isfunction(obj)):
+        return None
+    marks = getattr(collector.obj, "pytestmark", [])
+    marks = [*(marks if isinstance(marks, list) else [marks]), *getattr(obj, "pytestmark", [])]
+    return [] if any(mark.name == "thorough" for mark in marks) else None
+
+
+@pytest.hookimpl(trylast=True)  # when the cases are known
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Of tests with the mark ``cases(n)``, mark the cases that are not chosen, or do not make them."""
+    cases = metafunc._calls  # there is no public way to them
+    candidates = [case for case in cases if not any(mark.name == "thorough" for mark in case.marks)]
+    mark = metafunc.definition.get_closest_marker("cases")
+    chosen = candidates
+    if mark:
+        chosen = _covering.few(candidates, mark.args[0], lambda case: case.indices.items())
+    if chosen and not _covering.MAKES_THOROUGH_CASES:
+        kept = {id(case) for case in chosen}
+        cases[:] = [case for case in cases if id(case) in kept]
+        return
+    for case in candidates:
+        if not any(case is one for one in chosen):
+            case.marks.append(pytest.mark.thorough.mark)
+
+
+@pytest.hookimpl(trylast=True)  # after -m, -k and --deselect
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _leave_out(config, items)
-
-
-def _mark_thorough(items: list[pytest.Item]) -> None:
-    """Of tests with the mark ``cases(n)``, the cases that are not chosen."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("cases") and not item.get_closest_marker("thorough"):
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for cases in tests.values():
-        (n,) = cases[0].get_closest_marker("cases").args
-        chosen = _covering.few(cases, n, lambda case: case.callspec.indices.items())
-        for case in {*cases}.difference(chosen):
-            case.add_marker("thorough")
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -144,17 +158,21 @@ def device(xp: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _a_generator_of_its_own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module's `rng` starts anew for each test: its data do not depend on which tests ran before.
+def _as_if_alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run each test as if no other had run before: one fixture, since each takes a tenth of a millisecond."""
+    module, seeded = request.module, getattr(request.module, "rng", None)
+    _compute_without_a_lost_client()
+    reset_fallback_warnings()  # so that a warning that another test has seen is shown again
+    if not isinstance(seeded, np.random.Generator):
+        yield
+        return
+    # With another seed than the module's own, so that nothing that a test draws is drawn for it already.
+    module.rng = np.random.default_rng(1)
+    yield
+    module.rng = seeded
 
-    With another seed than the module's own, so that nothing that a test draws is drawn for it already.
-    """
-    if isinstance(getattr(request.module, "rng", None), np.random.Generator):
-        monkeypatch.setattr(request.module, "rng", np.random.default_rng(1))
 
-
-@pytest.fixture(autouse=True)
-def _no_client_that_is_gone() -> None:
+def _compute_without_a_lost_client() -> None:
     """Dask computes by itself again after a test whose client lost its scheduler before it was closed."""
     distributed = sys.modules.get("distributed")
     if distributed is not None and dask.config.get("scheduler", None) == "dask.distributed":
@@ -162,12 +180,6 @@ def _no_client_that_is_gone() -> None:
             distributed.default_client()
         except ValueError:
             dask.config.set(scheduler=None)
-
-
-@pytest.fixture(autouse=True)
-def _every_warning_again() -> None:
-    """A warning that another test has seen is shown again."""
-    reset_fallback_warnings()
 
 
 @pytest.fixture

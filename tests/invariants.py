@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 
 
+@functools.cache  # several tests read the list
 def invariants(folder: Path = TESTS) -> dict[str, list[str]]:
     """The sentence of each ``@pytest.mark.invariant`` under a folder, with its tests.
 
