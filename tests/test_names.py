@@ -86,13 +86,18 @@ assert {name for name in sys.modules if name.startswith("manyfit.")} == loaded, 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 loaded = {name for name in sys.modules if name.startswith("manyfit.")}
 assert len(loaded) < 40 and not {"manyfit.families", "manyfit.folds"} & loaded, "a search is defined, not run"
+import pickle
+import manyfit.estimators
+assert not {"sklearn.cluster", "sklearn.manifold"} & set(sys.modules), "a class is made when it is asked for"
+same = pickle.loads(pickle.dumps(manyfit.estimators.KMeans()))
+assert type(same) is manyfit.estimators.KMeans and "sklearn.cluster" in sys.modules
 for name in sys.argv[1:]:
     assert getattr(manyfit, name) is sys.modules[f"manyfit.{name}"]
 assert "distributed" not in sys.modules
 """
 
 
-def test_submodules_are_imported_when_they_are_read():
+def test_submodules_and_classes_are_imported_when_they_are_read():
     names = [room.removeprefix("manyfit.") for room in rooms()]
     assert {*names, "exceptions"} == {n for n in manyfit.__all__ if inspect.ismodule(getattr(manyfit, n))}
     subprocess.run([sys.executable, "-W", "error", "-c", LAZY, *names, "exceptions"], check=True)

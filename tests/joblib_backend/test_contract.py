@@ -129,7 +129,7 @@ def test_sharedmem_is_threads_of_this_process(two):
         Parallel(backend="manyfit", require="sharedmem")
 
 
-def test_inner_max_num_threads(two):
+def test_inner_max_num_threads(one):
     def threads() -> set[int]:
         np.ones((2, 2)) @ np.ones((2, 2))
         time.sleep(0.05)

@@ -3,7 +3,7 @@
 The instances are those that scikit-learn checks of its own classes. A check that is expected to fail and
 passes fails the test (`xfail_strict`). Each ninth check is run by `make test`, the others, and all of
 those that hold others, by `make thorough`.
-The array API checks, which need SciPy's switch, have a test of their own (`test_array_api_checks.py`).
+The array API checks, which need SciPy's switch, are in `tests/upstream/test_array_api_checks.py`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -143,19 +141,6 @@ def test_metadata_requests():
         search = Reference(weighted, {"alpha": [1.0]}).fit(X, NUMBERS, sample_weight=LABELS + 1.0)
     twin = sklearn.linear_model.Ridge().fit(X, NUMBERS, sample_weight=LABELS + 1.0)
     same(search.best_estimator_.coef_, twin.coef_)
-
-
-@pytest.mark.slow
-def test_a_class_is_made_when_it_is_asked_for():
-    """Importing the room imports none of scikit-learn that it did not need before."""
-    script = (
-        "import sys, manyfit.estimators as e\n"
-        "assert 'sklearn.cluster' not in sys.modules and 'sklearn.manifold' not in sys.modules\n"
-        "import pickle; same = pickle.loads(pickle.dumps(e.KMeans()))\n"
-        "assert type(same) is e.KMeans and 'sklearn.cluster' in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 # In searches
