@@ -57,8 +57,8 @@ lint: $(VENV)/.test
 
 unit: doctest suite upstream
 
-doctest: $(VENV)/.test
-	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
+doctest: $(VENV)/.doctest
+	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
 
 suite: $(VENV)/.test | $(BEFORE_SUITE)
 	$(PYTEST) --ignore=tests/upstream
@@ -99,12 +99,18 @@ $(VENV)/.demo: pyproject.toml | python
 	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo]'
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | python
-	@echo "Installing into $(@D) what the tests need ..."
+$(VENV)/.doctest: pyproject.toml | python
+	@echo "Installing into $(@D) what the examples need ..."
 	@$(PYTHON) -m venv $(@D)
 	-@$(@D)/bin/python $(PIP_INSTALL) --upgrade pip  # a pip of 2023 takes twice as long for the rest
-	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo,test]'
-	@touch $@ $(@D)/.demo
+	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo,doctest]'
+	@touch $(@D)/.demo $@
+
+# The examples run meanwhile: what they import is there.
+$(VENV)/.test: $(VENV)/.doctest
+	@echo "Installing into $(@D) what the tests need ..."
+	@$(@D)/bin/python $(PIP_INSTALL) 'manyfit[test]'  # of the manyfit that is installed
+	@touch $@
 
 $(VENV)/.docs: $(VENV)/.demo
 	@echo "Installing into $(@D) what the site needs ..."

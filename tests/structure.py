@@ -120,10 +120,18 @@ def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
-@functools.cache  # several checks read each module
 def _import_statements(source: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in _nodes(source) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+@functools.cache  # several checks read each module
+def _nodes(source: str) -> tuple[ast.Import | ast.ImportFrom | ast.Attribute, ...]:
+    """The import statements of a module, and its private attributes of names and of their attributes."""
     return tuple(
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Attribute) and _private(node.attr) and _root(node) not in (None, "self"))
     )
 
 
@@ -220,8 +228,8 @@ def private_names(source: str, module: str, is_package: bool = False) -> list[st
         if not target.startswith("manyfit") and any(_private(part) for part in target.split("."))
     ]
     foreign = set(_foreign_names(source))
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and _private(node.attr) and _root(node) in foreign:
+    for node in _nodes(source):
+        if isinstance(node, ast.Attribute) and _root(node) in foreign:
             if ast.unparse(node) in DOCUMENTED:
                 continue
             found.append(f"{module} uses {ast.unparse(node)}")

@@ -16,7 +16,7 @@ from benchmarks._in_turn import Measured, Request, measure
 from benchmarks._report import table
 from benchmarks.everyday_cases._all import CASES
 
-ALWAYS = {"frame-ridge"}
+ALWAYS = {"ridge"}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ SEARCHES: dict[str, tuple[Any, dict[str, list[Any]], Any, dict[str, Any]]] = {
         {"refit": False, "cv": KFold(3, shuffle=True, random_state=0), "scoring": "neg_mean_absolute_error"},
     ),
     "iterations": (
-        make_pipeline(SklearnScaler(), LogisticRegression()),
+        make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-2)),
         {"logisticregression__C": [1e-3, 1e-2]}, LABELS, {"refit": False, "scoring": "neg_log_loss", "cv": 2},
     ),
 }  # fmt: skip

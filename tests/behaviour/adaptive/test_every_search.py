@@ -139,8 +139,10 @@ def test_callbacks_hear_of_every_search(kind: str) -> None:
 
 
 def test_a_cluster_gives_the_same_answers() -> None:
+    cv = KFold(3, shuffle=True, random_state=0)
+
     def fit(kind: str) -> Any:
-        return SEARCHES[kind](SGD, {"alpha": ALPHAS}, cv=CV).fit(X_CLASS, LABELS)
+        return SEARCHES[kind](SGD, {"alpha": ALPHAS}, cv=cv).fit(X_CLASS, LABELS)
 
     here = {kind: fit(kind) for kind in SEARCHES}
     with within(2):

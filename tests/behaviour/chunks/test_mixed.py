@@ -66,7 +66,7 @@ def _model(last, numbers=None, texts=None):
 
 
 def _compare(given, model, grid, y=Y, tol=1e-12, limit=LIMIT, params=None, **options):
-    options = {"refit": False, **options}
+    options = {"refit": False, "cv": 3, **options}
     search = GridSearchCV(model, grid, memory_limit=limit, **options).fit(given, y, **(params or {}))
     expected = SklearnSearch(model, grid, **options).fit(FRAME, y, **(params or {}))
     assert search.report_.fits_done == 0
@@ -267,7 +267,7 @@ def test_a_refit_that_iterates_and_one_behind_other_steps():
     theirs = make_pipeline(_model(None)[0], StandardScaler(), LogisticRegression(tol=1e-6, C=0.01))
     own[0].set_params(texts__sparse_output=False)
     theirs[0].set_params(texts__sparse_output=False)
-    search = GridSearchCV(own, {}, memory_limit=LIMIT).fit(given, LABELS)
+    search = GridSearchCV(own, {}, cv=2, memory_limit=LIMIT).fit(given, LABELS)
     assert search.report_.bytes_read > 0
     expected = theirs.fit(FRAME, LABELS)
     np.testing.assert_allclose(search.predict_proba(given), expected.predict_proba(FRAME), atol=1e-4)

@@ -105,17 +105,17 @@ def test_other_containers(kind):
 
 def test_a_final_estimator_without_probabilities_is_left_to_scikit_learn():
     grid = {"final_estimator": [LogisticRegression(), RidgeClassifier(), LogisticRegression(C=0.1)]}
-    search = both(StackingClassifier(MEMBERS), grid, X, LABELS, cv=3)
+    search = both(StackingClassifier(MEMBERS, cv=2), grid, X, LABELS, cv=3)
     assert search.report_.left_to_sklearn == {"it predicts by other methods than the first setting": 3}
 
 
 def test_settings_whose_fit_warns_are_scikit_learns_and_warn():
     final = LogisticRegression(max_iter=1)
-    grid = {"final_estimator__max_iter": [1, 500]}
+    stack, grid = StackingClassifier(MEMBERS, final, cv=2), {"final_estimator__max_iter": [1, 500]}
     with pytest.warns(ConvergenceWarning):
-        theirs = model_selection.GridSearchCV(StackingClassifier(MEMBERS, final), grid, cv=3).fit(X, LABELS)
+        theirs = model_selection.GridSearchCV(stack, grid, cv=3).fit(X, LABELS)
     with pytest.warns(ConvergenceWarning):
-        ours = GridSearchCV(StackingClassifier(MEMBERS, final), grid, cv=3).fit(X, LABELS)
+        ours = GridSearchCV(stack, grid, cv=3).fit(X, LABELS)
     for i in range(3):
         name = f"split{i}_test_score"
         np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], rtol=1e-12)

@@ -48,6 +48,7 @@ def test_scores(kernel, form, n_targets):
     assert searched(KernelRidge(kernel=kernel), form(X), y, sample_weight=WEIGHTS).fits_shared >= 6
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("data", [1e6 * X, X + 1e5, sp.csr_array(1e6 * X), np.rint(1e6 * X).astype(int)])
 @pytest.mark.parametrize("gamma", [None, 1e3])
 def test_distances_that_are_rounding_are_left_to_scikit_learn(data, gamma):

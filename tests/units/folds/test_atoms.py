@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
@@ -106,6 +106,7 @@ index = st.lists(st.integers(-N, N - 1), min_size=1, max_size=30)
 
 
 @pytest.mark.invariant("Atoms rebuild any splits, repeated rows included")
+@settings(max_examples=40)
 @given(st.lists(st.tuples(index, index), min_size=1, max_size=6))
 def test_any_splits(splits):
     assert_atoms(atoms(splits), splits)
