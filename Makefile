@@ -21,6 +21,8 @@ PACKAGES_OF = $$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path(
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST_ON = $(ONE_THREAD) $(VENV)/bin/python -m pytest -q --dist worksteal -m "not thorough" -n
 PYTEST := $(PYTEST_ON) $(JOBS)
+# The suite takes one process more: tests of clusters wait, for seconds some of them.
+PYTEST_SUITE := $(PYTEST_ON) $(shell expr $(JOBS) + 1)
 # What runs beside the suite takes a third as many processes; 0 is none but its own.
 PYTEST_BESIDE := $(PYTEST_ON) $(shell expr $(JOBS) / 3)
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
@@ -61,7 +63,7 @@ doctest: $(VENV)/.doctest
 	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
 
 suite: $(VENV)/.test | $(BEFORE_SUITE)
-	$(PYTEST) --ignore=tests/upstream
+	$(PYTEST_SUITE) --ignore=tests/upstream
 
 upstream: $(VENV)/.test
 	$(UPSTREAM)

@@ -18,6 +18,7 @@ DEAR = {
     "test_cross_val_predict_with_method",
     "test_gridsearchcv_cross_val_predict_with_method",
     "test_permutation_test_score_allow_nans",
+    "test_permutation_score",  # tests/behaviour/validation/test_permutations.py has its scores
     "test_permutation_test_score_pandas",
     "test_random_search_cv_results_multimetric",
     "test_search_with_2d_array",
