@@ -76,14 +76,14 @@ def test_cross_val_predict():
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 def test_cross_val_predict_of_classes(method):
     labels = np.where(Y > 0.0, "yes", "no")
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=1e-2, tol=1e-7))
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1e-2, tol=1e-6))
     found = cross_val_predict(model, Dataset(X, (100, 6)), labels, method=method, cv=3)
     expected = sklearn.model_selection.cross_val_predict(model, X, labels, method=method, cv=3)
     if method == "predict":
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
     else:
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_cross_val_predict_refuses_other_splits_and_what_is_not_shared():
