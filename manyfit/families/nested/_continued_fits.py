@@ -17,8 +17,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.pipeline import Pipeline
 
-from manyfit._compat import bytes_of_boosting
+from manyfit._compat import bytes_of_boosting, has_callbacks
 from manyfit.families.nested._ensemble_stores import Ensemble, EnsembleStore
 from manyfit.introspection.stable_digest import digest_of_parts
 from manyfit.introspection.structural_key import Unkeyable, structural_key
@@ -37,7 +38,10 @@ _NODE = 64
 
 def can_continue(estimator: Any, parameter: str) -> bool:
     """Whether a fit with a larger value of a parameter may go on from one with a smaller value."""
-    return _SIZES.get(type(estimator)) == parameter
+    step, _, name = parameter.rpartition("__")
+    if type(estimator) is Pipeline and estimator.steps[-1][0] == step:
+        estimator, step = estimator.steps[-1][1], ""
+    return not step and _SIZES.get(type(estimator)) == name
 
 
 class ContinuedFits:
@@ -56,7 +60,14 @@ class ContinuedFits:
         return ContinuedFits(self._store)
 
     def fit(self, model: Any, X: Any, *y: Any, **params: Any) -> Any:
-        """Fit a model, from that of the round before with the same parameters and rows, if there is one."""
+        """Fit a model, from that of the round before with the same parameters and rows, if there is one.
+
+        Of a pipeline the last step goes on, if its steps get no parameters of ``fit``.
+        """
+        if type(model) is Pipeline and len(model.steps) > 1 and not params and _is_plain(model):
+            rows = model[:-1].fit_transform(X, *y)
+            self.fit(model.steps[-1][1], rows, *y)
+            return model
         size = _SIZES.get(type(model))
         if size is None or not _is_repeatable(model, X):
             return model.fit(X, *y, **params)
@@ -91,6 +102,13 @@ def _name_of(model: Any, size: str, data: tuple[Any, ...]) -> str:
     except Exception as error:
         raise Unkeyable("a function without a module") from error
     return digest_of_parts("fit", digest.encode(), *names).hex()
+
+
+def _is_plain(pipeline: Pipeline) -> bool:
+    """Whether ``fit`` of a pipeline fits its own steps one after the other, and does nothing else."""
+    options = (pipeline.memory, pipeline.transform_input, pipeline.verbose or None)
+    own = all(one is None for one in options) and not has_callbacks(pipeline)
+    return own and type(pipeline.steps[-1][1]) in _SIZES
 
 
 def _is_repeatable(model: Any, X: Any) -> bool:

@@ -116,11 +116,16 @@ def test_weights_pipelines_workers_and_rows():
     pipe = make_pipeline(QuantileTransformer(n_quantiles=10), forest)
     behind = {f"randomforestclassifier__{name}": values for name, values in grid.items()}
     given = options(forest, resource="randomforestclassifier__n_estimators")
-    ours = HalvingGridSearchCV(pipe, behind, **given).fit(X_CLASS, LABELS)
-    assert_same_results(ours, TheirGrid(pipe, behind, **given).fit(X_CLASS, LABELS), rtol=0, atol=0)
-    both = HalvingGridSearchCV(pipe, behind, n_jobs=2, **given).fit(X_CLASS, LABELS)
-    assert_same_results(both, ours, rtol=0, atol=0)
-    assert both.report_.members_kept == ours.report_.members_kept == 0
+    theirs = TheirGrid(pipe, behind, **given).fit(X_CLASS, LABELS)
+    for n_jobs, frame in ((None, False), (2, False), (None, True)):
+        data = (pd.DataFrame(X_CLASS) if frame else X_CLASS), LABELS
+        ours = HalvingGridSearchCV(pipe, behind, n_jobs=n_jobs, **given).fit(*data)
+        assert_same_results(ours, theirs, rtol=0, atol=0)
+        assert ours.report_.members_kept == 16
+        assert isinstance(ours.best_estimator_[0].quantiles_, np.ndarray)
+    weighted = HalvingGridSearchCV(pipe, behind, **given)
+    weighted.fit(X_CLASS, LABELS, randomforestclassifier__sample_weight=weights)
+    assert weighted.report_.members_kept == 0, "parameters of fit are for the steps of the pipeline"
     rows = HalvingGridSearchCV(forest.set_params(n_estimators=2), grid, cv=3, random_state=0)
     assert rows.fit(X_CLASS, LABELS).report_.members_kept == 0, "rounds of more rows have other trees"
 
