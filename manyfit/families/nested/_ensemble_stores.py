@@ -90,8 +90,7 @@ class FolderStore(EnsembleStore):
         folder = self._of_round(self._round)
         # No disk space, or an estimator that cannot be pickled: the next round makes the fit from the start.
         with suppress(Exception):
-            taken = sum(file.stat().st_size for file in os.scandir(folder))
-            if taken + n_bytes <= self._memory:
+            if _bytes_in(folder) + n_bytes <= self._memory:
                 descriptor, path = tempfile.mkstemp(dir=folder)
                 with open(descriptor, "wb") as file:
                     pickle.dump(tuple(ensemble), file, pickle.HIGHEST_PROTOCOL)
@@ -102,3 +101,11 @@ class FolderStore(EnsembleStore):
         shutil.rmtree(self._of_round(self._round - 1), ignore_errors=True)
         self._round += 1
         self._of_round(self._round).mkdir()
+
+
+def _bytes_in(folder: Path) -> int:
+    n_bytes = 0
+    for file in os.scandir(folder):
+        with suppress(FileNotFoundError):  # another process has just renamed it
+            n_bytes += file.stat().st_size
+    return n_bytes
