@@ -75,7 +75,7 @@ def test_scores_are_those_of_a_frame(kind, rows, tmp_path):
     np.testing.assert_allclose(_scores(search), _scores(EXPECTED), rtol=1e-12)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @every_kind
 def test_shuffled_folds_iterations_and_predictions(kind, tmp_path):
     cv = KFold(3, shuffle=True, random_state=1)

@@ -109,7 +109,7 @@ def test_steps(numbers, texts, tmp_path):
     _compare(given, _model(Ridge(), numbers, texts), RIDGE, tol=1e-11, limit=60_000)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("last", "grid", "y", "options", "tol"),
     [
@@ -192,7 +192,7 @@ LONG, LONG_Y = pd.concat([FRAME, FRAME], ignore_index=True), np.tile(Y, 2)
 ORDINAL = OrdinalEncoder(encoded_missing_value=-1)
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.invariant("a refit behind the columns of a frame in chunks takes no pass, and is scikit-learn's")
 @pytest.mark.parametrize(
     ("kind", "numbers", "texts", "params"),

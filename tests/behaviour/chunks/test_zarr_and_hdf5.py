@@ -76,6 +76,7 @@ def test_x_and_y_in_files_have_the_scores_and_the_refit_of_arrays(kind, stored):
     np.testing.assert_allclose(search.score(file, target), expected.score(X, Y), rtol=1e-10)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["zarr shards", "hdf5 compressed"])
 def test_iterations_and_predictions(kind, stored):
     file, model = stored(kind, X), make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6))

@@ -91,7 +91,7 @@ def inside():
         yield client
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("kind", "refused"),
     covering(ON_WORKERS, [[], [2]], strength=1),
