@@ -14,6 +14,8 @@ ORDER = (
     "model_selection",
     "model_selection.search.adaptive",
     "model_selection.search.adaptive.incremental",
+    "model_selection.search._randomized",
+    "model_selection._search",
     "model_selection.search",
     "model_selection.validation",
     "model_selection.running",
