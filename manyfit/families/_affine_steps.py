@@ -76,9 +76,7 @@ class ScalerStep:
 class VarianceThresholdStep:
     """VarianceThreshold.
 
-    References
-    ----------
-    sklearn.feature_selection.VarianceThreshold (1.9); at threshold 0 the smaller of variance and
+    Reference: sklearn.feature_selection.VarianceThreshold (1.9); at threshold 0 the smaller of variance and
     range counts.
     """
 
@@ -102,9 +100,7 @@ class VarianceThresholdStep:
 class SelectKBestStep:
     """SelectKBest(f_regression): F grows with the squared correlation, which moments hold.
 
-    References
-    ----------
-    sklearn.feature_selection.f_regression (1.9): its norms are differences of raw moments, so a
+    Reference: sklearn.feature_selection.f_regression (1.9): its norms are differences of raw moments, so a
     feature far from the origin has a correlation known only to about ``eps (mean / std)^2``.
     """
 

@@ -24,25 +24,12 @@ MIN_BLOCKS = 4
 
 @dataclass(frozen=True)
 class ClassAnswers(Answers):
-    """Answers of one classifier a setting.
+    """Answers of one classifier a setting."""
 
-    Attributes
-    ----------
-    models : tuple
-        What `predictions` reads of each setting; None for refused ones.
-    predictions : callable
-        Gives the responses of some models for rows of X.
-    classes : ndarray of shape (n_classes,)
-        See `Answers`.
-    refused : mapping of int to str
-        See `Answers`.
-    fits_made : int
-        See `Answers`.
-    """
-
-    models: tuple[Model, ...]
+    models: tuple[Model, ...]  # what `predictions` reads of each setting; None for refused ones
+    # Gives the responses of some models for rows of X.
     predictions: Callable[[Any, Sequence[Model]], Mapping[str, Array]]
-    classes: Array = field(kw_only=True)
+    classes: Array = field(kw_only=True)  # (n_classes,)
     refused: Mapping[int, str] = field(default_factory=dict)
     fits_made: int = 0
 
@@ -149,9 +136,7 @@ def one_fit_cost(n_settings: int, shape: Shape, *, fit: float, predict: float) -
 def discriminant_responses(scores: Array, classes: Array) -> Responses:
     """Responses from scores (m, n, n_classes) whose softmax are probabilities.
 
-    References
-    ----------
-    sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
+    Reference: sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
     """
 
     def decisions() -> Array:

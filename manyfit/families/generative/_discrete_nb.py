@@ -60,9 +60,7 @@ class CountFamily(Family):
 
     The weights of one setting at a time are in memory, since text has many features.
 
-    References
-    ----------
-    sklearn.naive_bayes (1.9): ``_update_feature_log_prob``, ``_update_class_log_prior`` and
+    Reference: sklearn.naive_bayes (1.9): ``_update_feature_log_prob``, ``_update_class_log_prior`` and
     ``_joint_log_likelihood`` of each class.
     """
 

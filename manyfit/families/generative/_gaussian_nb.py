@@ -88,9 +88,7 @@ class GaussianFamily(Family):
     rounding could decide, and all rows where probabilities are scored, are computed as scikit-learn does,
     from its own fit: equal probabilities of several rows count, and the last bit makes them equal.
 
-    References
-    ----------
-    sklearn.naive_bayes.GaussianNB (1.9): ``fit`` and ``_joint_log_likelihood``.
+    Reference: sklearn.naive_bayes.GaussianNB (1.9): ``fit`` and ``_joint_log_likelihood``.
     """
 
     serves = (GaussianNB,)

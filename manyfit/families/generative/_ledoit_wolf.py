@@ -20,24 +20,12 @@ LEAST_DISTANCE = 1e-5
 
 @dataclass(frozen=True)
 class ClassRows:
-    """The training rows of a fold with their classes, and the moments of these.
+    """The training rows of a fold with their classes, and the moments of these."""
 
-    Attributes
-    ----------
-    fold : Fold
-        The rows, which are read on first use.
-    labels : ndarray of shape (n_classes,)
-        Labels of the classes.
-    means : ndarray of shape (n_classes, p)
-        Means of the classes.
-    covariances : ndarray of shape (n_classes, p, p)
-        Their covariance matrices, divided by the numbers of rows.
-    """
-
-    fold: Fold
-    labels: Array
-    means: Array
-    covariances: Array
+    fold: Fold  # the rows, which are read on first use
+    labels: Array  # (n_classes,), labels of the classes
+    means: Array  # (n_classes, p), means of the classes
+    covariances: Array  # (n_classes, p, p), their covariance matrices, divided by the numbers of rows
 
     @cached_property
     def shrunk(self) -> Array:
@@ -45,9 +33,8 @@ class ClassRows:
 
         Raises `Unsupported` where rounding could show.
 
-        References
-        ----------
-        sklearn.covariance.ledoit_wolf (1.9) of standardised columns, in LinearDiscriminantAnalysis.
+        Reference: sklearn.covariance.ledoit_wolf (1.9) of standardised columns, in
+        LinearDiscriminantAnalysis.
         """
         X, y, out = self.fold.X_train, self.fold.y_train, self.covariances.copy()
         for c, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):

@@ -61,10 +61,8 @@ class LinearDiscriminantFamily(Family):
     the covariance within classes: shrunken for "lsqr" and "eigen", pooled for "svd". ``shrinkage="auto"``
     shrinks that of each class by itself.
 
-    References
-    ----------
-    sklearn.discriminant_analysis.LinearDiscriminantAnalysis (1.9): ``_solve_lstsq``, ``_solve_eigen`` and
-    ``_solve_svd``.
+    Reference: sklearn.discriminant_analysis.LinearDiscriminantAnalysis (1.9): ``_solve_lstsq``,
+    ``_solve_eigen`` and ``_solve_svd``.
     """
 
     serves = (LinearDiscriminantAnalysis,)

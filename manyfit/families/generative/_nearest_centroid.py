@@ -36,9 +36,7 @@ METHODS = ("predict", "decision_function", "predict_proba")
 class CentroidFamily(Family):
     """NearestCentroid with the Euclidean metric: deviations of class means are cut by the threshold.
 
-    References
-    ----------
-    sklearn.neighbors.NearestCentroid.fit (1.9).
+    Reference: sklearn.neighbors.NearestCentroid.fit (1.9).
     """
 
     serves = (NearestCentroid,)

@@ -43,9 +43,8 @@ class QuadraticFamily(Family):
     The axes of a class do not depend on ``reg_param``. Decision values come from scikit-learn's own formulas,
     so that no bit differs.
 
-    References
-    ----------
-    sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis (1.9): ``_solve_svd``, ``_decision_function``.
+    Reference: sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis (1.9): ``_solve_svd``,
+    ``_decision_function``.
     """
 
     serves = (QuadraticDiscriminantAnalysis,)

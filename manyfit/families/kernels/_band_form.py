@@ -33,10 +33,7 @@ POWERS, NORM_FACTOR = 8, 2.0
 class BandForm:
     """``K = Q B Q'`` with a band matrix B.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        A symmetric matrix of finite numbers, of which the upper triangle is read. It is overwritten.
+    The upper triangle of K, (n, n), is read, which holds finite numbers. K is overwritten.
     """
 
     def __init__(self, K: Array) -> None:

@@ -49,9 +49,7 @@ class GaussianProcessFamily(Family):
     So predictions are scikit-learn's to the bit, whatever the condition of the matrix. In memory are two
     matrices of the training rows, as in a fit, and one of the rows to predict.
 
-    References
-    ----------
-    sklearn.gaussian_process.GaussianProcessRegressor (1.9): ``fit`` and ``predict``.
+    Reference: sklearn.gaussian_process.GaussianProcessRegressor (1.9): ``fit`` and ``predict``.
     """
 
     serves = (GaussianProcessRegressor,)
@@ -180,23 +178,11 @@ def _as_they_are(y: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class GaussianProcessAnswers(Answers):
-    """Models of all settings.
+    """Models of all settings."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_train, p)
-        The training rows.
-    models : tuple of Model
-        None where a setting is refused.
-    n_outputs : int
-        Columns of y.
-    refused : mapping of int to str
-        See `Answers`.
-    """
-
-    X: Array
-    models: tuple[Model | None, ...]
-    n_outputs: int
+    X: Array  # (n_train, p), the training rows
+    models: tuple[Model | None, ...]  # None where a setting is refused
+    n_outputs: int  # columns of y
     refused: Mapping[int, str] = field(default_factory=dict)
 
     def subset(self, settings: Sequence[int]) -> "GaussianProcessAnswers":

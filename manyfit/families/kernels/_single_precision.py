@@ -34,21 +34,11 @@ FUNCTION_ULPS = 8.0
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """``exp(-gamma |x - z|^2)``, or ``(gamma x'z + coef0) ^ degree``.
+    """``exp(-gamma |x - z|^2)``, or ``(gamma x'z + coef0) ^ degree``."""
 
-    Attributes
-    ----------
-    gamma : float
-        The factor.
-    coef0 : float
-        Read with a degree.
-    degree : int or None
-        None for the exponential function.
-    """
-
-    gamma: float
-    coef0: float = 0.0
-    degree: int | None = None
+    gamma: float  # the factor
+    coef0: float = 0.0  # read with a degree
+    degree: int | None = None  # None for the exponential function
 
     def of_pair(self, product: float, squares: float) -> float:
         """The value for two rows, from their product and the sum of their squares, as libsvm has it."""
@@ -66,19 +56,10 @@ class KernelFunction:
         return np.exp(found, out=found)
 
     def relative_error(self, products: Array, error: float, largest: float) -> Any:
-        """How far values may be off, relative to them, if products are off by up to `error`.
+        """How far values may be off, relative to them, if products of pairs of rows are off by up to `error`.
 
-        Parameters
-        ----------
-        products : ndarray
-            Of pairs of rows.
-        error, largest : float
-            The error of a product, and the largest square of a row.
-
-        Returns
-        -------
-        float or ndarray
-            Infinite where no digit is sure, as where the sign of the base of a power is not known.
+        `largest` is the largest square of a row. It is infinite where no digit is sure, as where the sign of
+        the base of a power is not known.
         """
         if self.degree is None:
             digits = self.gamma * (4.0 * error + 4.0 * EPS * largest) + FUNCTION_ULPS * EPS
@@ -136,13 +117,7 @@ class SigmoidFunction(KernelFunction):
 
 
 class KernelRows:
-    """Rows between which kernel functions are computed.
-
-    Parameters
-    ----------
-    X : ndarray of float64 of shape (n, p), C-contiguous
-        The rows.
-    """
+    """Rows X, (n, p), between which kernel functions are computed: C-contiguous, float64."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -174,12 +149,8 @@ class KernelRows:
     def matrix(self, kernel: KernelFunction, products: Array, *, out: Array) -> Array:
         """The kernel matrix (n, n), into `out`, which may be `products`.
 
-        Single precision of its entries is libsvm's, and so is the diagonal in double precision.
-
-        Raises
-        ------
-        Unsupported
-            If so many entries would have to be computed again that the rows themselves are quicker.
+        Single precision of its entries is libsvm's, and so is the diagonal in double precision. Raises
+        `Unsupported` if so many entries would have to be computed again that the rows themselves are quicker.
         """
         n, again = len(self.squares), 0
         error = 0.0 if self.is_whole else self.product_error(self.largest)

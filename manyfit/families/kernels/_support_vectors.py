@@ -200,29 +200,13 @@ def _readable(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class SupportVectorAnswers(Answers):
-    """Fitted models of all settings.
+    """Fitted models of all settings."""
 
-    Attributes
-    ----------
-    estimator : SVC, NuSVC, SVR or NuSVR
-        With the parameters that all settings share.
-    settings : tuple of dict
-        The others.
-    rows : KernelRows
-        The training rows.
-    functions : tuple of KernelFunction
-        Of each setting.
-    models : tuple of estimator
-        Fitted on kernel matrices; None where a setting is refused.
-    refused : mapping of int to str
-        See `Answers`.
-    """
-
-    estimator: Any
-    settings: tuple[Mapping[str, Any], ...]
-    rows: KernelRows
-    functions: tuple[KernelFunction, ...]
-    models: tuple[Any, ...]
+    estimator: Any  # with the parameters that all settings share
+    settings: tuple[Mapping[str, Any], ...]  # the others
+    rows: KernelRows  # the training rows
+    functions: tuple[KernelFunction, ...]  # of each setting
+    models: tuple[Any, ...]  # fitted on kernel matrices; None where a setting is refused
     refused: Mapping[int, str] = field(default_factory=dict)
 
     @property

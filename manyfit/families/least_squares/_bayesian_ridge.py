@@ -40,10 +40,8 @@ MAX_ROUNDING = 1e-9
 class BayesianRidgeFamily(Family):
     """BayesianRidge: a Ridge whose penalty ``lambda / alpha`` follows from the data.
 
-    References
-    ----------
-    sklearn.linear_model.BayesianRidge (1.9). Both precisions are updated as by MacKay (1992), until the
-    coefficients change by less than ``tol`` in sum.
+    Reference: sklearn.linear_model.BayesianRidge (1.9). Both precisions are updated as by MacKay (1992),
+    until the coefficients change by less than ``tol`` in sum.
     """
 
     serves = (BayesianRidge,)

@@ -42,9 +42,7 @@ MIN_EIGENVALUE = 1e-14
 class LassoFamily(Family):
     """Lasso, on the Gram matrix of each fold.
 
-    References
-    ----------
-    sklearn.linear_model.Lasso (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
+    Reference: sklearn.linear_model.Lasso (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
     """
 
     serves: tuple[type, ...] = (Lasso,)
@@ -77,9 +75,7 @@ class LassoFamily(Family):
 class ElasticNetFamily(LassoFamily):
     """ElasticNet, on the Gram matrix of each fold.
 
-    References
-    ----------
-    sklearn.linear_model.ElasticNet (1.9): Lasso's objective with
+    Reference: sklearn.linear_model.ElasticNet (1.9): Lasso's objective with
     ``alpha (l1_ratio ||w||_1 + (1 - l1_ratio) ||w||^2 / 2)``.
     """
 
@@ -90,9 +86,8 @@ class ElasticNetFamily(LassoFamily):
 class MultiTaskLassoFamily(LassoFamily):
     """MultiTaskLasso, on p + q rows with the Gram matrix of each fold.
 
-    References
-    ----------
-    sklearn.linear_model.MultiTaskLasso (1.9): Lasso's objective with ``||W||_21`` in place of ``||w||_1``.
+    Reference: sklearn.linear_model.MultiTaskLasso (1.9): Lasso's objective with ``||W||_21`` in place of
+    ``||w||_1``.
     """
 
     serves = (MultiTaskLasso,)

@@ -31,9 +31,7 @@ EQUAL = float(np.finfo(np.float32).eps)
 class LarsFamily(Family):
     """Lars: the coefficients after `n_nonzero_coefs` steps of the longest path.
 
-    References
-    ----------
-    sklearn.linear_model.Lars (1.9), ``lars_path``: a path is a prefix of a longer one.
+    Reference: sklearn.linear_model.Lars (1.9), ``lars_path``: a path is a prefix of a longer one.
     """
 
     serves: tuple[type, ...] = (Lars,)
@@ -83,9 +81,7 @@ class LarsFamily(Family):
 class LassoLarsFamily(LarsFamily):
     """LassoLars: the path up to the smallest `alpha`, which is linear between its steps.
 
-    References
-    ----------
-    sklearn.linear_model.LassoLars (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
+    Reference: sklearn.linear_model.LassoLars (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
     """
 
     serves = (LassoLars,)

@@ -33,10 +33,8 @@ MIN_EIGENVALUE = 1e-5
 class MatchingPursuitFamily(Family):
     """OrthogonalMatchingPursuit with a number of features, where it works on a Gram matrix itself.
 
-    References
-    ----------
-    sklearn.linear_model.OrthogonalMatchingPursuit (1.9): the feature of the largest correlation with the
-    residuals joins, and least squares on the features so far leaves the next residuals.
+    Reference: sklearn.linear_model.OrthogonalMatchingPursuit (1.9): the feature of the largest correlation
+    with the residuals joins, and least squares on the features so far leaves the next residuals.
     """
 
     serves = (OrthogonalMatchingPursuit,)

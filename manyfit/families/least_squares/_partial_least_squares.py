@@ -40,10 +40,8 @@ class PLSFamily(Family):
     products ``X'X`` and ``X'y`` lose what ``t`` explains. Later components do not change earlier ones, so the
     coefficients for k components follow from the first k.
 
-    References
-    ----------
-    sklearn.cross_decomposition.PLSRegression (1.9), NIPALS. Dayal and MacGregor: Improved PLS algorithms
-    (1997).
+    References: sklearn.cross_decomposition.PLSRegression (1.9), NIPALS. Dayal and MacGregor: Improved PLS
+    algorithms (1997).
     """
 
     serves = (PLSRegression,)

@@ -32,10 +32,8 @@ NEAR_THRESHOLD, NEAR_TOL = 1e-6, 1e-4
 class ARDFamily(Family):
     """ARDRegression, with a precision for each feature.
 
-    References
-    ----------
-    sklearn.linear_model.ARDRegression (1.9): features whose precision reaches `threshold_lambda` are left
-    out, until the coefficients change by less than ``tol`` in sum.
+    Reference: sklearn.linear_model.ARDRegression (1.9): features whose precision reaches `threshold_lambda`
+    are left out, until the coefficients change by less than ``tol`` in sum.
     """
 
     serves = (ARDRegression,)

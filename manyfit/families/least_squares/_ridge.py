@@ -86,9 +86,7 @@ class RidgeFamily(_LeastSquares):
     With ``S = V diag(l) V'`` the coefficients of every alpha are ``V (V's / (l + alpha))``. Sparse rows, as
     behind a OneHotEncoder, are solved by conjugate gradients, up to the same iterate as scikit-learn's.
 
-    References
-    ----------
-    sklearn.linear_model.Ridge (1.9): ``||y - X w||^2 + alpha ||w||^2``, sums not divided by n.
+    Reference: sklearn.linear_model.Ridge (1.9): ``||y - X w||^2 + alpha ||w||^2``, sums not divided by n.
     """
 
     serves = (Ridge,)

@@ -29,10 +29,8 @@ MIN_LEAD = 1e-9
 class RidgeClassifierFamily(RidgeFamily):
     """RidgeClassifier with a direct solver, without class weights.
 
-    References
-    ----------
-    sklearn.linear_model.RidgeClassifier (1.9): Ridge with a target of -1 and 1 for each class, or for the
-    second of two; the class of the largest decision value.
+    Reference: sklearn.linear_model.RidgeClassifier (1.9): Ridge with a target of -1 and 1 for each class, or
+    for the second of two; the class of the largest decision value.
     """
 
     serves = (RidgeClassifier,)
@@ -62,14 +60,9 @@ class RidgeClassifierFamily(RidgeFamily):
 
 @dataclass(frozen=True)
 class LabelAnswers(LinearAnswers):
-    """Linear decision values, and the class of the largest.
+    """Linear decision values, and the class of the largest."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        See `Answers`; the targets are theirs in order, or one for the second of two.
-    """
-
+    # See `Answers`; the targets are theirs in order, or one for the second of two.
     classes: Array | None = None
 
     reads_moments = False

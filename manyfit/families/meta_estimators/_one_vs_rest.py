@@ -37,10 +37,8 @@ class OneVsRestFamily(WrappedFamily):
     RidgeClassifier fits the same problems by itself. An estimator that iterates has its answers on labels 1
     and 0, side by side.
 
-    References
-    ----------
-    sklearn.multiclass.OneVsRestClassifier (1.9): labels of two classes are one problem; the class of the
-    largest decision value; probabilities of each class, divided by their sum.
+    Reference: sklearn.multiclass.OneVsRestClassifier (1.9): labels of two classes are one problem; the class
+    of the largest decision value; probabilities of each class, divided by their sum.
     """
 
     wraps = OneVsRestClassifier
@@ -85,9 +83,7 @@ class OneVsRestFamily(WrappedFamily):
 class NormedProbabilities:
     """Decision values, the class of the largest, and the probabilities of each class over their sum.
 
-    References
-    ----------
-    sklearn.multiclass.OneVsRestClassifier (1.9): ``predict_proba``.
+    Reference: sklearn.multiclass.OneVsRestClassifier (1.9): ``predict_proba``.
     """
 
     classes: Array

@@ -33,9 +33,7 @@ class TransformedTargetFamily(WrappedFamily):
     A scaler maps the moments of a fold, and the answers are mapped back to y. A function is applied to y
     once, and its inverse to the predictions.
 
-    References
-    ----------
-    sklearn.compose.TransformedTargetRegressor (1.9).
+    Reference: sklearn.compose.TransformedTargetRegressor (1.9).
     """
 
     wraps = TransformedTargetRegressor
@@ -131,15 +129,9 @@ class _OneView:
 
 @dataclass(frozen=True)
 class FunctionAnswers(LinearAnswers):
-    """Linear predictors of a function of y, whose inverse gives the predictions.
+    """Linear predictors of a function of y, whose inverse gives the predictions."""
 
-    Attributes
-    ----------
-    inverse : callable
-        A function of NumPy's that works on each number by itself.
-    """
-
-    inverse: Any = None
+    inverse: Any = None  # a function of NumPy's that works on each number by itself
 
     reads_moments = False
 

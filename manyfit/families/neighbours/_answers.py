@@ -43,16 +43,9 @@ class Votes(NamedTuple):
 class Fits:
     """Fitted estimators of one fold, and the neighbours that they have found of the rows of a role.
 
-    Parameters
-    ----------
-    fitted : dict of bool to (estimator, int)
-        By `Votes.brute`: the fit, and the most neighbours that its settings ask for.
-    targets : ndarray of shape (n_train,) or (n_train, q)
-        Of the training rows.
-    query : callable
-        Finds the neighbours of rows.
-    X : ndarray or CSR matrix, optional
-        The rows of every role; None: those of the fold.
+    `fitted` has, by `Votes.brute`, the fit and the most neighbours that its settings ask for. `query` finds
+    the neighbours of rows, which have the `targets` of training rows. X are the rows of every role, by
+    default those of the fold.
     """
 
     def __init__(

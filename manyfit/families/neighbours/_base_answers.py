@@ -19,25 +19,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class NeighborhoodAnswers(Answers, Generic[Setting, Fit, Respond, Found]):
-    """Answers of one estimator a setting, from neighbours that are looked for once for all of them.
+    """Answers of one estimator a setting, from neighbours that are looked for once for all of them."""
 
-    Attributes
-    ----------
-    settings : tuple
-        What each setting asks for.
-    fit : object
-        What is fitted on the fold.
-    methods : mapping of str to callable
-        By method: makes responses of what was found.
-    outputs : int
-        Numbers that a response has a row.
-    refused, classes, fits_made : see `Answers`
-    """
-
-    settings: tuple[Setting, ...]
-    fit: Fit
-    methods: Mapping[str, Respond]
-    outputs: int
+    settings: tuple[Setting, ...]  # what each setting asks for
+    fit: Fit  # what is fitted on the fold
+    methods: Mapping[str, Respond]  # by method: makes responses of what was found
+    outputs: int  # numbers that a response has a row
     refused: Mapping[int, str] = field(default_factory=dict)
     classes: Array | None = None
     fits_made: int = 1

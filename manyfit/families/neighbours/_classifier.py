@@ -25,9 +25,7 @@ UNEQUAL = 1e-9
 class NeighborsClassifierFamily(NeighborsFamily):
     """KNeighborsClassifier with one target or several columns: labels are scikit-learn's to the bit.
 
-    References
-    ----------
-    sklearn.neighbors.KNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
+    Reference: sklearn.neighbors.KNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
     """
 
     serves = (KNeighborsClassifier,)

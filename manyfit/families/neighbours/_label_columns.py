@@ -14,17 +14,7 @@ Array = NDArray[Any]
 
 
 class LabelColumn(Neighbors):
-    """The neighbours of another query, with one column of their labels as targets.
-
-    Parameters
-    ----------
-    near : Neighbors
-        With targets of shape (n, most, q).
-    column : int
-        The column.
-    classes : ndarray of shape (n_classes,)
-        Its classes.
-    """
+    """The neighbours of another query, with one column of their labels, of `classes`, as targets."""
 
     def __init__(self, near: Neighbors, column: int, classes: Array) -> None:
         if near.kind == "pairs" and votes_need_plain_labels():

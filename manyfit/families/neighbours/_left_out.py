@@ -30,17 +30,7 @@ MOST_WEIGHT_ERROR = 2.5e-13
 
 
 class RowsLeftOut:
-    """The fits of folds that leave out one row each.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted.
-    X : ndarray of shape (n, p)
-        All rows.
-    y : ndarray of shape (n,) or (n, q)
-        Their targets.
-    """
+    """The fits of folds that leave out one of the rows X, (n, p), each."""
 
     def __init__(self, estimator: Any, X: Any, y: Array) -> None:
         self._estimator, self._X, self._y = estimator, X, y
@@ -57,18 +47,8 @@ class RowsLeftOut:
 class LeftOutNeighbors(Neighbors):
     """The nearest of all other rows, for each row.
 
-    Parameters
-    ----------
-    without : RowsLeftOut
-        The fits that are asked again.
-    fitted : estimator
-        Fitted on all rows, by the algorithm of the folds.
-    X : ndarray of shape (n, p)
-        All rows.
-    targets : ndarray of shape (n,)
-        Of all rows.
-    most : int
-        The largest ``n_neighbors``.
+    `fitted` was fitted on all rows X by the algorithm of the folds; `most` is the largest ``n_neighbors``.
+    The fits of `without` are asked again.
     """
 
     def __init__(self, without: RowsLeftOut, fitted: Any, X: Any, targets: Array, most: int) -> None:

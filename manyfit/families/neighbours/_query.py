@@ -24,14 +24,9 @@ FRACTIONS = 2.0**10
 
 
 class Query:
-    """Rows to predict, and the fitted estimator whose neighbours are looked for.
+    """Rows X to predict, and the fitted estimator whose neighbours are looked for.
 
-    Parameters
-    ----------
-    fitted : estimator
-        Fitted with the same algorithm as all settings that it is asked for.
-    X : ndarray or CSR matrix of shape (n, p)
-        Rows to predict.
+    It was fitted with the same algorithm as all settings that it is asked for.
     """
 
     def __init__(self, fitted: Any, X: Any) -> None:
@@ -104,9 +99,7 @@ def _sequence_of(n: int, n_train: int) -> Iterator[None]:
     Few rows are divided among threads by training rows, and ties are then decided in another order. In one
     thread there is one order.
 
-    References
-    ----------
-    sklearn.metrics._pairwise_distances_reduction._base.BaseDistancesReduction.__init__ (1.9).
+    Reference: sklearn.metrics._pairwise_distances_reduction._base.BaseDistancesReduction.__init__ (1.9).
     """
     threads = openmp_threads()
     if threads == 1 or not (n_train < n or 4 * chunk_size() * threads < n):

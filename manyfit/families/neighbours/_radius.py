@@ -99,9 +99,7 @@ class RadiusFamily(Family):
 class RadiusClassifierFamily(RadiusFamily):
     """RadiusNeighborsClassifier with one target: probabilities and labels are scikit-learn's to the bit.
 
-    References
-    ----------
-    sklearn.neighbors.RadiusNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
+    Reference: sklearn.neighbors.RadiusNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
     """
 
     serves = (RadiusNeighborsClassifier,)
@@ -135,9 +133,7 @@ def _shares(votes: Array) -> Array:
 class RadiusRegressorFamily(RadiusFamily):
     """RadiusNeighborsRegressor with one or several targets.
 
-    References
-    ----------
-    sklearn.neighbors.RadiusNeighborsRegressor.predict (1.9).
+    Reference: sklearn.neighbors.RadiusNeighborsRegressor.predict (1.9).
     """
 
     serves = (RadiusNeighborsRegressor,)

@@ -26,20 +26,10 @@ class Within(NamedTuple):
 
 
 class Found:
-    """Predictions from the neighbours of some rows for each setting, and scikit-learn's for the other rows.
+    """Predictions from the neighbours of n rows for m settings, and scikit-learn's for the other rows.
 
-    Parameters
-    ----------
-    query : RadiusQuery
-        The rows.
-    settings : sequence of Within
-        m of them.
-    values : ndarray of shape (m, n, ...)
-        Sums of votes or means of targets.
-    near : ndarray of shape (m, n)
-        Rows with a neighbour too close to the radius.
-    empty : ndarray of shape (m, n)
-        Other rows, which have no neighbours.
+    `values`, (m, n, ...), are sums of votes or means of targets. `near`, (m, n), says which rows have a
+    neighbour too close to the radius, and `empty`, (m, n), which others have no neighbours.
     """
 
     def __init__(

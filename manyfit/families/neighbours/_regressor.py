@@ -18,9 +18,7 @@ Array = NDArray[Any]
 class NeighborsRegressorFamily(NeighborsFamily):
     """KNeighborsRegressor with one or several targets.
 
-    References
-    ----------
-    sklearn.neighbors.KNeighborsRegressor.predict (1.9).
+    Reference: sklearn.neighbors.KNeighborsRegressor.predict (1.9).
     """
 
     serves = (KNeighborsRegressor,)

@@ -22,14 +22,9 @@ _TREES = 8.0
 
 
 class BinnedFamily(PrefixFamily):
-    """Ensembles of trees on binned rows, with one fit for each setting of the trees on each split.
+    """Ensembles of trees on binned rows, with one fit for each setting of the trees on each split."""
 
-    Attributes
-    ----------
-    of_trees : frozenset of str
-        Parameters that change trees and not the bins; settings differ in them and in the number of trees.
-    """
-
+    # Parameters that change trees and not the bins; settings differ in them and in the number of trees.
     of_trees: frozenset[str]
 
     @property

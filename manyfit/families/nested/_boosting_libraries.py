@@ -35,12 +35,8 @@ _PLAIN_NAME = re.compile(r"[\w .()/%+#-]+", re.ASCII)
 class BoostingLibraryFamily(BinnedFamily):
     """Gradient boosting of another library, whose models predict with their first iterations.
 
-    Parameters
-    ----------
-    serves : tuple of type
-        See `Family`.
-    kinds : tuple
-        Values of `booster` or `boosting_type` for which later iterations leave earlier ones as they are.
+    `kinds` are the values of `booster` or `boosting_type` for which later iterations leave earlier ones as
+    they are.
     """
 
     reads = FoldRows(sparse=True, weights=True, device=False, categories=True)

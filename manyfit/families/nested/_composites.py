@@ -31,16 +31,9 @@ _FINAL = 0.1
 
 @dataclass(frozen=True)
 class FittedEnsembles(Answers):
-    """Answers of ensembles that scikit-learn's own code has fitted, with members that remember.
+    """Answers of ensembles that scikit-learn's own code has fitted, with members that remember."""
 
-    Attributes
-    ----------
-    models : tuple of estimator or None
-        One for each setting; None for one that is refused.
-    refused, classes, fits_made : see `Answers`
-    """
-
-    models: tuple[Any, ...]
+    models: tuple[Any, ...]  # one for each setting; None for one that is refused
     refused: Mapping[int, str] = field(default_factory=dict)
     classes: Array | None = None
     fits_made: int = 0

@@ -42,9 +42,8 @@ class ForestFamily(PrefixFamily):
     A tree draws from a seed of its own, so that the first trees are those of smaller forests. Each is the
     tree of all its sizes, see `TreeFamily`.
 
-    References
-    ----------
-    sklearn.ensemble.RandomForestClassifier.predict_proba (1.9): the mean of the trees' probabilities.
+    Reference: sklearn.ensemble.RandomForestClassifier.predict_proba (1.9): the mean of the trees'
+    probabilities.
     """
 
     serves = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)

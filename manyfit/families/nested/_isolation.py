@@ -42,9 +42,7 @@ class GrownForest:
 class IsolationFamily(PrefixFamily):
     """IsolationForest: trees are grown by a seed of their own, and depths are added in their order.
 
-    References
-    ----------
-    sklearn.ensemble.IsolationForest (1.9): ``fit`` and ``score_samples``.
+    Reference: sklearn.ensemble.IsolationForest (1.9): ``fit`` and ``score_samples``.
     """
 
     serves = (IsolationForest,)

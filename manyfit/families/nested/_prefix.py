@@ -34,21 +34,11 @@ REGRESSOR_METHODS = ("predict",)
 
 @dataclass(frozen=True)
 class NestedAnswers(Answers):
-    """Answers of several settings from one fitted model.
+    """Answers of several settings from one fitted model."""
 
-    Attributes
-    ----------
-    model : estimator
-        Fitted with the largest setting.
-    values : tuple
-        The setting of each answer.
-    responses : callable
-        Gives the responses of some settings for rows of X.
-    classes, fits_made, refused : see `Answers`
-    """
-
-    model: Any
-    values: tuple[Any, ...]
+    model: Any  # fitted with the largest setting
+    values: tuple[Any, ...]  # the setting of each answer
+    # Gives the responses of some settings for rows of X.
     responses: Callable[[Any, Any, Sequence[Any]], Responses]
     classes: Any = None  # a list of arrays if y has several columns
     fits_made: int = 1
@@ -69,15 +59,9 @@ class NestedAnswers(Answers):
 
 
 class NestedFamily(Family):
-    """Estimators whose fit with one value of a parameter holds those with other values.
+    """Estimators whose fit with one value of a parameter holds those with other values."""
 
-    Attributes
-    ----------
-    parameter : str
-        The parameter that the search varies.
-    """
-
-    parameter: str
+    parameter: str  # the parameter that the search varies
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, weights=True, device=False)
 

@@ -40,9 +40,7 @@ class TreeFamily(NestedFamily):
     of the largest tree are the smaller trees. Without a limit a tree grows in another order: it is a fit of
     its own. Growing does not read `ccp_alpha`, which prunes the tree at the end of a fit.
 
-    References
-    ----------
-    sklearn.tree._tree.BestFirstTreeBuilder and sklearn.tree.DecisionTreeClassifier.fit (1.9).
+    Reference: sklearn.tree._tree.BestFirstTreeBuilder and sklearn.tree.DecisionTreeClassifier.fit (1.9).
     """
 
     serves = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)

@@ -24,9 +24,7 @@ Array = NDArray[Any]
 class TweedieFamily(Family):
     """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
 
-    References
-    ----------
-    sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
+    Reference: sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
     """
 
     serves = (PoissonRegressor, GammaRegressor, TweedieRegressor)

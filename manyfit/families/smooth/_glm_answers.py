@@ -45,9 +45,7 @@ class Link(Protocol):
 class LogLink:
     """``exp(z)``.
 
-    References
-    ----------
-    sklearn.linear_model.PoissonRegressor.predict (1.9).
+    Reference: sklearn.linear_model.PoissonRegressor.predict (1.9).
     """
 
     classes: None = None
@@ -62,9 +60,7 @@ class LogLink:
 class Identity:
     """The linear predictor itself.
 
-    References
-    ----------
-    sklearn.svm.LinearSVR.predict (1.9).
+    Reference: sklearn.svm.LinearSVR.predict (1.9).
     """
 
     classes: None = None
@@ -78,9 +74,7 @@ class Identity:
 class Decisions:
     """Decision values, and the class of the largest.
 
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
+    Reference: sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
     """
 
     classes: Array
@@ -98,9 +92,8 @@ class Decisions:
 class Probabilities:
     """Decision values, the class of the largest, and the probabilities of the classes.
 
-    References
-    ----------
-    sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``, ``predict_proba``.
+    Reference: sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``,
+    ``predict_proba``.
     """
 
     classes: Array

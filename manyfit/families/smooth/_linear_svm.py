@@ -31,10 +31,8 @@ Array = NDArray[Any]
 class LinearSVCFamily(Family):
     """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
 
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged where the
-    length of the gradient is at most ``tol min(n_pos, n_neg) / n`` of that at zero.
+    Reference: sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged
+    where the length of the gradient is at most ``tol min(n_pos, n_neg) / n`` of that at zero.
     """
 
     serves = (LinearSVC,)
@@ -85,9 +83,7 @@ class LinearSVCFamily(Family):
 class LinearSVRFamily(Family):
     """LinearSVR: ``C sum_i s_i max(0, |z_i - y_i| - epsilon)^2 + ||w||^2 / 2``, the intercept penalised.
 
-    References
-    ----------
-    sklearn.svm.LinearSVR (1.9) and liblinear.
+    Reference: sklearn.svm.LinearSVR (1.9) and liblinear.
     """
 
     serves = (LinearSVR,)

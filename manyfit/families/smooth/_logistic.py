@@ -38,9 +38,8 @@ class LogisticFamily(Family):
     ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says; its l1
     penalty is ``||w||_1``.
 
-    References
-    ----------
-    sklearn.linear_model.LogisticRegression (1.9): binomial loss for two classes, multinomial for more.
+    Reference: sklearn.linear_model.LogisticRegression (1.9): binomial loss for two classes, multinomial for
+    more.
     """
 
     serves = (LogisticRegression,)

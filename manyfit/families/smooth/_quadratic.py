@@ -16,9 +16,7 @@ def minimise_with_l1(H: Array, q: Array, start: Array) -> Array:
 
     It may stop early after many changes of signs, where the function is lower than at the start.
 
-    References
-    ----------
-    Lee, Battle, Raina and Ng, Efficient sparse coding algorithms (2006): feature-sign search.
+    Reference: Lee, Battle, Raina and Ng, Efficient sparse coding algorithms (2006): feature-sign search.
     """
     d, u = len(q), start.copy()
     H = H + RIDGE * (np.trace(H) / d) * np.eye(d)
