@@ -25,27 +25,13 @@ MIN_THREADED_VALUES = 2**18
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Moments of the C classes of some rows, which have at least one row each.
+    """Moments of the C classes of some rows, which have at least one row each."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (C,)
-        Labels of the classes, sorted.
-    counts : ndarray of shape (C,)
-        Numbers of rows.
-    origin : ndarray of shape (p,)
-        A point amid the data.
-    offsets : ndarray of shape (C, p)
-        Means less the origin.
-    scatters : ndarray of shape (C, p, p)
-        Sums of squares and products about the means.
-    """
-
-    labels: Array
-    counts: Array
-    origin: Array
-    offsets: Array
-    scatters: Array
+    labels: Array  # (C,), labels of the classes, sorted
+    counts: Array  # (C,), numbers of rows
+    origin: Array  # (p,), a point amid the data
+    offsets: Array  # (C, p), means less the origin
+    scatters: Array  # (C, p, p), sums of squares and products about the means
 
 
 class ClassSpreads(NamedTuple):

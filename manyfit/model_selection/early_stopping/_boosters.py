@@ -14,17 +14,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 
 class Booster:
-    """How one library's estimators are given a validation set, and say where they have stopped.
+    """How one library's estimators are given a validation set, and say where they have stopped."""
 
-    Attributes
-    ----------
-    limit : str
-        The parameter that is the most iterations of a fit.
-    row_params : mapping of str to str
-        Parameters of ``fit`` with a value for each row, and the names of those for the validation set.
-    """
-
-    limit: ClassVar[str] = "n_estimators"
+    limit: ClassVar[str] = "n_estimators"  # the parameter that is the most iterations of a fit
+    # Parameters of ``fit`` with a value for each row, and the names of those for the validation set.
     row_params: ClassVar[Mapping[str, str]]
 
     def why_not(self, estimator: Any) -> str | None:
