@@ -37,7 +37,7 @@ _bypassed: ContextVar[Any] = ContextVar("manyfit_bypassed_estimator", default=No
 class FitRecord:
     """How an estimator was fitted to data that are not the host's own; it stays until the next fit."""
 
-    # The backend of the fit: "own", "cuml", "scikit-learn" for its dispatch, or "host" for scikit-learn there.
+    # The backend of the fit: "own", "cuml", "scikit-learn" for its dispatch, or "host" for scikit-learn.
     route: str
     # Portable place of y, to which predicted labels go; None for the host.
     labels: tuple[str, str] | None = None

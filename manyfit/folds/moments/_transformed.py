@@ -196,7 +196,7 @@ class TransformedMoments:
     # (p_X,), a point amid the data, so that the map loses no digits if X lies far from 0; ``z_origin`` is
     # ``plain.x_origin``.
     origin: Array
-    # None: the identity; (p,): columns `columns` of X, each times a factor; or (p_X, p), sparse without moments.
+    # None: the identity; (p,): factors of columns `columns` of X; or (p_X, p), sparse without moments.
     linear: Any
     columns: Array | None  # (p,), the column of X behind each feature; None after a rotation
     # ``is_constant(columns)`` says which columns of X hold one value in the training set, exactly.
