@@ -39,11 +39,9 @@ class ClassAnswers(Answers):
         return len(self.classes)
 
     def subset(self, settings: Sequence[int]) -> "ClassAnswers":
-        """See `Answers`."""
         return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         X = fold.rows(role)
         X = X.take(slice(None)) if isinstance(X, SomeRows) else X
         require_finite(X)

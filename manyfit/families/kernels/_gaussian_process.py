@@ -186,11 +186,9 @@ class GaussianProcessAnswers(Answers):
     refused: Mapping[int, str] = field(default_factory=dict)
 
     def subset(self, settings: Sequence[int]) -> "GaussianProcessAnswers":
-        """See `Answers`."""
         return replace(self, models=tuple(self.models[j] for j in settings), refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return Responses(predict=partial(self._predict, _readable(fold.rows(role))))
 
     def _predict(self, X: Array) -> Array:

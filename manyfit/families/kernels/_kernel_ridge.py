@@ -137,11 +137,9 @@ class KernelAnswers(Answers):
         return int(self.dual.shape[2])
 
     def subset(self, settings: Sequence[int]) -> "KernelAnswers":
-        """See `Answers`."""
         return replace(self, dual=self.dual[list(settings)], refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return Responses(predict=partial(self._predict, fold.rows(role)))
 
     def _predict(self, X: Any) -> Array:

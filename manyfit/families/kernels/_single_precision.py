@@ -89,11 +89,9 @@ class SigmoidFunction(KernelFunction):
     """``tanh(gamma x'z + coef0)``, which is never steeper than its argument."""
 
     def of_pair(self, product: float, squares: float) -> float:
-        """See `KernelFunction`."""
         return math.tanh(self.gamma * product + self.coef0)
 
     def values(self, products: Array, squares: Array) -> Array:
-        """See `KernelFunction`."""
         found = self.gamma * products
         found += self.coef0
         return np.tanh(found, out=found)
@@ -105,14 +103,12 @@ class SigmoidFunction(KernelFunction):
         return np.where(part < 0.1, part + FUNCTION_ULPS * EPS, np.inf)
 
     def absolute_error(self, error: float, largest: float) -> float:
-        """See `KernelFunction`."""
         return self._argument_error(error, largest) + FUNCTION_ULPS * EPS
 
     def _argument_error(self, error: float, largest: float) -> float:
         return self.gamma * error + 4.0 * EPS * (self.gamma * largest + abs(self.coef0))
 
     def largest_value(self, largest: float) -> float:
-        """See `KernelFunction`."""
         return 1.0
 
 
@@ -213,26 +209,21 @@ class SparseKernelRows(KernelRows):
 
     @staticmethod
     def squares_of(X: Any) -> Array:
-        """See `KernelRows`."""
         return np.asarray(X.multiply(X) @ np.ones(X.shape[1]))
 
     def product_error(self, largest: float, X: Any = None) -> float:
-        """See `KernelRows`."""
         entries = [int(np.diff(one.indptr).max(initial=0)) for one in (self.X, self.X if X is None else X)]
         return (min(sum(entries), self.X.shape[1]) + 2) * EPS * largest
 
     @property
     def is_whole(self) -> bool:
-        """See `KernelRows`."""
         return self.largest < 2.0**53 and bool((np.rint(self.X.data) == self.X.data).all())
 
     def product(self, i: int, j: int) -> float:
-        """See `KernelRows`."""
         row = dict(_entries(self.X, i))
         return sum(row[column] * value for column, value in _entries(self.X, j) if column in row)
 
     def products(self) -> Array:
-        """See `KernelRows`."""
         n = self.X.shape[0]
         found = np.empty((n, n))
         for rows in blocks(n, n):
@@ -240,12 +231,10 @@ class SparseKernelRows(KernelRows):
         return found
 
     def _close_disjoint(self, open_: Array, zero: Array, rows: slice) -> None:
-        """See `KernelRows`."""
         filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
         open_ &= ~(zero & ((filled[rows] @ filled.T).toarray() == 0.0))
 
     def against(self, X: Any) -> tuple[Array, Array]:
-        """See `KernelRows`."""
         return (X @ self.X.T).toarray(), self.squares_of(X)[:, np.newaxis] + self.squares
 
 

@@ -226,7 +226,6 @@ class SupportVectorAnswers(Answers):
         return 1 if self.classes is None else len(self.classes)
 
     def subset(self, settings: Sequence[int]) -> "SupportVectorAnswers":
-        """See `Answers`."""
         return replace(
             self,
             settings=tuple(self.settings[j] for j in settings),
@@ -236,7 +235,6 @@ class SupportVectorAnswers(Answers):
         )
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         if not is_classifier(self.estimator):
             return Responses(predict=partial(self._predict, fold.rows(role)))
         decided = _Decisions(self, _readable(fold.rows(role)))

@@ -43,7 +43,6 @@ class _LeastSquares(Family, LeavesOut, SolvesSubsets):
     """Residuals of left-out rows follow from the fit of all rows, for any direct solver."""
 
     def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
-        """See `LeavesOut`."""
         n, p, m, k = shape.n_train + shape.n_test, shape.n_features, shape.n_test, shape.n_splits
         columns = len({setting.get("alpha", 0.0) for setting in settings}) * shape.n_targets + 1
         direct = getattr(estimator, "solver", "auto") != "sparse_cg"
@@ -56,7 +55,6 @@ class _LeastSquares(Family, LeavesOut, SolvesSubsets):
         data: FoldedMatrix,
         squares: bool = False,
     ) -> Iterator[LeftOut]:
-        """See `LeavesOut`."""
         alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
         view = data.whole_view()
         whole = _whole_fit(view, estimator.fit_intercept)
@@ -69,7 +67,6 @@ class _LeastSquares(Family, LeavesOut, SolvesSubsets):
     def fit_subsets(
         self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
     ) -> SubsetAnswers:
-        """See `SolvesSubsets`."""
         if view.is_sparse or getattr(estimator, "solver", "auto") == "sparse_cg":
             raise Unsupported("conjugate gradients are not solved in batches")
         alpha, least = float(setting.get("alpha", 0.0)), self._least_ratio(estimator, view)

@@ -28,7 +28,6 @@ class MultiOutputFamily(WrappedFamily):
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
             if view.single_target:

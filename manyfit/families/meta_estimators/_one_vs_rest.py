@@ -46,7 +46,6 @@ class OneVsRestFamily(WrappedFamily):
     takes_weights = False
 
     def check_wrapper(self) -> None:
-        """See `WrappedFamily`."""
         linear = isinstance(self.reads, Iterations) or self.inner.serves == (RidgeClassifier,)
         if not (linear and all(is_classifier(cls()) for cls in self.inner.serves)):
             raise Unsupported(f"{self.name} is shared around linear classifiers")
@@ -54,7 +53,6 @@ class OneVsRestFamily(WrappedFamily):
             raise Unsupported("verbose follows single fits")
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         if not isinstance(self.reads, Iterations):
             # scikit-learn solves for each class anew.
             one = self.inner.cost(estimator, settings, shape)
@@ -66,7 +64,6 @@ class OneVsRestFamily(WrappedFamily):
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData | PassData
     ) -> Iterator[Answers]:
-        """See `Family`."""
         if not isinstance(folded, PassData):
             yield from self.inner.fit_many(estimator, settings, folded)
             return

@@ -41,11 +41,9 @@ class TransformedTargetFamily(WrappedFamily):
 
     @classmethod
     def default(cls) -> Any:
-        """See `WrappedFamily`."""
         return LinearRegression()
 
     def check_wrapper(self) -> None:
-        """See `WrappedFamily`."""
         super().check_wrapper()
         functions, transformer = (self.wrapper.func, self.wrapper.inverse_func), self.wrapper.transformer
         given = [one is not None for one in functions]
@@ -58,7 +56,6 @@ class TransformedTargetFamily(WrappedFamily):
 
     @property
     def target_function(self) -> TargetFunction | None:
-        """See `WrappedFamily`."""
         return None if self.wrapper.func is None else _ApplyChecked(self.wrapper.func, self._checked_inverse)
 
     @property
@@ -68,7 +65,6 @@ class TransformedTargetFamily(WrappedFamily):
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
             y = folded.fitted_targets(i)
@@ -137,7 +133,6 @@ class FunctionAnswers(LinearAnswers):
 
     @property
     def alike(self) -> Any:
-        """See `LinearAnswers`."""
         return (*super().alike, self.inverse)
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:

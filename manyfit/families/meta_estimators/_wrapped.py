@@ -57,15 +57,12 @@ class WrappedFamily(Family):
         return None
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         self.inner.check(estimator, settings)
 
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         return self.inner.other_stopping_rule(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return self.inner.cost(estimator, settings, shape)
 
 

@@ -78,13 +78,11 @@ class NeighborAnswers(NeighborhoodAnswers[Votes, Fits, Respond, Mapping[bool, Ne
     """Answers of one estimator of nearest neighbours a setting; the votes of refused ones are not read."""
 
     def find(self, role: Role, fold: Fold) -> Mapping[bool, Neighbors]:
-        """See `NeighborhoodAnswers`."""
         return {
             brute: self.fit.neighbors(brute, role, fold) for brute in {one.brute for one in self.settings}
         }
 
     def response(self, method: str, found: Mapping[bool, Neighbors]) -> Array:
-        """See `NeighborhoodAnswers`."""
         votes, responses = self.settings, [np.empty(0)] * len(self.settings)
         for brute, by_distance in {(one.brute, one.by_distance) for one in votes}:
             at = [j for j, v in enumerate(votes) if (v.brute, v.by_distance) == (brute, by_distance)]
@@ -138,7 +136,6 @@ class NeighborsFamily(Family, LeavesRowsOut):
     def leave_rows_out(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
     ) -> NeighborAnswers:
-        """See `LeavesRowsOut`."""
         if is_classifier(estimator) and (np.unique(y, return_counts=True)[1] < 2).any():
             raise Unsupported("a class has one row, and is none of the fold that leaves it out")
         votes, most, refused = _asked(estimator, settings, X.shape[0] - 1)

@@ -35,7 +35,6 @@ class NeighborhoodAnswers(Answers, Generic[Setting, Fit, Respond, Found]):
         return self.outputs
 
     def subset(self, settings: Sequence[int]) -> Self:
-        """See `Answers`."""
         return replace(self, settings=tuple(self.settings[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:

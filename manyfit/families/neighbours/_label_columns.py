@@ -27,7 +27,6 @@ class LabelColumn(Neighbors):
         """See `Neighbors`; the constructor has checked it."""
 
     def tied(self, k: int, rows: Array) -> tuple[Array, Array, Array]:
-        """See `Neighbors`."""
         found, codes, ended = super().tied(k, rows)
         return found, codes[:, :, self._column], ended
 

@@ -104,7 +104,6 @@ class RadiusAnswers(NeighborhoodAnswers[int, Fit, Respond, Found]):
     """Answers of one estimator of neighbours within a radius a setting, given by its place in the fit."""
 
     def find(self, role: Role, fold: Fold) -> Found:
-        """See `NeighborhoodAnswers`."""
         found = self.fit.found(role, fold.rows(role))
         if role == "train":  # settings whose test rows have none are refused already
             for j in self.settings:
@@ -112,7 +111,6 @@ class RadiusAnswers(NeighborhoodAnswers[int, Fit, Respond, Found]):
         return found
 
     def response(self, method: str, found: Found) -> Array:
-        """See `NeighborhoodAnswers`."""
         return np.stack([self._of_setting(method, found, j) for j in self.settings])
 
     def _of_setting(self, method: str, found: Found, j: int) -> Array:

@@ -60,7 +60,6 @@ class HistogramBoostingFamily(BinnedFamily):
     )
 
     def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        """See `BinnedFamily`."""
         return keep_bins(estimator, kept)
 
     def require_repeatable(self, estimator: Any) -> None:

@@ -77,7 +77,6 @@ class BoostingLibraryFamily(BinnedFamily):
         return devices <= {None, "cpu"} and not callable(given.get("objective"))
 
     def first_responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
-        """See `BinnedFamily`."""
 
         def of_all(method: str) -> Array:
             predict = getattr(model, method)
@@ -102,15 +101,12 @@ class XGBoostFamily(BoostingLibraryFamily):
     )
 
     def makes_bins(self, estimator: Any) -> bool:
-        """See `BinnedFamily`."""
         return super().makes_bins(estimator) and estimator.tree_method in (None, "auto", "hist")
 
     def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        """See `BinnedFamily`."""
         return keep_xgboost_bins(estimator, kept)
 
     def first(self, n: int) -> dict[str, Any]:
-        """See `BoostingLibraryFamily`."""
         return {"iteration_range": (0, n)}
 
 
@@ -125,7 +121,6 @@ class LightGBMFamily(BoostingLibraryFamily):
     )
 
     def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        """See `BinnedFamily`."""
         return keep_lightgbm_bins(estimator, kept)
 
     def finished(self, model: Any, fold: Fold) -> Any:
@@ -133,7 +128,6 @@ class LightGBMFamily(BoostingLibraryFamily):
         return model if fold.names is None else without_names(model)
 
     def first(self, n: int) -> dict[str, Any]:
-        """See `BoostingLibraryFamily`."""
         return {"num_iteration": n}
 
 

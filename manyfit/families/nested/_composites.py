@@ -44,11 +44,9 @@ class FittedEnsembles(Answers):
         return 1 if self.classes is None else len(self.classes)
 
     def subset(self, settings: Sequence[int]) -> FittedEnsembles:
-        """See `Answers`."""
         return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         X, models = fold.rows(role), self.models
 
         def later(method: str) -> Callable[[], Array]:
@@ -157,7 +155,6 @@ class StackingFamily(CompositeFamily):
     free = frozenset({"estimators", "final_estimator", "passthrough"})
 
     def inner_fits(self, ensemble: Any) -> int:
-        """See `CompositeFamily`."""
         return _n_splits(ensemble.cv)
 
 
@@ -168,15 +165,12 @@ class CalibrationFamily(CompositeFamily):
     free = frozenset({"estimator", "method"})
 
     def members(self, ensemble: Any) -> dict[str, Any]:
-        """See `CompositeFamily`."""
         return {} if ensemble.estimator is None else {"estimator": ensemble.estimator}
 
     def with_members(self, ensemble: Any, members: Mapping[str, Any]) -> Any:
-        """See `CompositeFamily`."""
         return ensemble.set_params(**members)
 
     def inner_fits(self, ensemble: Any) -> int:
-        """See `CompositeFamily`."""
         return _n_splits(ensemble.cv)
 
 

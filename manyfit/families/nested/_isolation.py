@@ -68,7 +68,6 @@ class IsolationFamily(PrefixFamily):
             yield NestedAnswers(grown, values, self.responses)
 
     def responses(self, model: GrownForest, X: Any, values: Sequence[Size]) -> Responses:
-        """See `NestedFamily`."""
         scores = scores_of_first_trees(model.forest, X, {n for n, _ in values})
 
         def decisions() -> Array:

@@ -50,11 +50,9 @@ class NestedAnswers(Answers):
         return 1 if self.classes is None else sum(map(np.size, self.classes))
 
     def subset(self, settings: Sequence[int]) -> NestedAnswers:
-        """See `Answers`."""
         return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0, refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return self.responses(self.model, fold.rows(role), self.values)
 
 
@@ -122,7 +120,6 @@ class PrefixFamily(NestedFamily):
                 raise Unsupported(f"{self.parameter}={value!r} is not an integer")
 
     def largest(self, values: Sequence[Any]) -> Any:
-        """See `NestedFamily`."""
         return max(values)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:

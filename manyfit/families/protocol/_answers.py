@@ -134,7 +134,6 @@ class Predictions(Answers):
     fits_made: int = 0
 
     def subset(self, settings: Sequence[int]) -> Predictions:
-        """See `Answers`."""
         index = list(settings)
         train = None if self.train is None else {name: a[index] for name, a in self.train.items()}
         return Predictions({name: a[index] for name, a in self.test.items()}, train, {}, self.classes)
@@ -190,7 +189,6 @@ class LinearAnswers(Answers):
         return (self.flat, type(self))
 
     def subset(self, settings: Sequence[int]) -> LinearAnswers:
-        """See `Answers`."""
         index, linear = list(settings), self.linear
         some = LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin)
         return replace(self, linear=some, refused={}, roundings=())
@@ -202,11 +200,9 @@ class LinearAnswers(Answers):
         return {"predict": predicted[:, :, 0] if one else predicted}
 
     def from_moments(self, moments: Moments) -> Residuals:
-        """See `Answers`."""
         return residuals_from_moments(self.linear, moments)
 
     def lost_digits(self, residuals: Residuals, moments: Moments) -> Array:
-        """See `Answers`."""
         return lost_to_rounding(residuals, self.roundings, moments)
 
     @staticmethod

@@ -43,11 +43,9 @@ class SubsetAnswers(LinearAnswers):
 
     @property
     def checks_rounding(self) -> bool:  # type: ignore[override]
-        """See `Answers`."""
         return True
 
     def lost_digits(self, residuals: Residuals, moments: Moments) -> Array:
-        """See `Answers`."""
         p, q = self.centre.size, residuals.y.size
         variances = np.maximum(np.diagonal(moments.scatter)[:p], 0.0) / moments.weight
         spread = np.sqrt((variances + (moments.mean[:p] - self.centre) ** 2) @ self.unit**2)

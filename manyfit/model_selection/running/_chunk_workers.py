@@ -45,7 +45,6 @@ class ChunkWorkers(Workers):
             yield result
 
     def tasks(self, n_groups: int) -> list[range]:
-        """See `Workers`."""
         return cut_groups(n_groups, count_slots(self.client))
 
     def close(self) -> None:

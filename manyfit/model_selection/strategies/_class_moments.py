@@ -41,11 +41,9 @@ class ClassMomentStrategy(Strategy):
     last_step_place = ("host", "its sums within classes are made on the host")
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return batch.family is not None and isinstance(batch.family.reads, ClassSums) and not batch.spec.steps
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
@@ -84,7 +82,6 @@ class ClassMomentStrategy(Strategy):
         return [WorkItem(self, tuple(pairs), tuple(groups))]
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
         try:
             for group in item.groups:

@@ -105,11 +105,9 @@ class MomentStrategy(Strategy):
     last_step_place = ("host", "it works on the moments, which are small")
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return batch.family is not None and isinstance(batch.family.reads, MomentSums) and batch.is_affine
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         group = family_group(self, batch, facts)
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)

@@ -254,7 +254,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         source.tell(asked, scores, self._race.dropped if self.prune else ())
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
-        """See `SharedSearch`."""
         if not self.prune:
             return None
         self._race = PruningRace(self._batch, metric)
