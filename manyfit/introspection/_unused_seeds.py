@@ -39,8 +39,6 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSV
 
 from manyfit._compat import pca_is_randomized
 
-__all__ = ["UNKNOWN_SIZES", "Sizes", "ignores_random_state"]
-
 
 class Sizes(NamedTuple):
     """Facts about the input of a fit."""

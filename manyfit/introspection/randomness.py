@@ -29,20 +29,11 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from manyfit._compat import PassthroughScorer, has_callbacks
-from manyfit.introspection._unused_seeds import UNKNOWN_SIZES, Sizes, ignores_random_state
+from manyfit.introspection._unused_seeds import UNKNOWN_SIZES
+from manyfit.introspection._unused_seeds import Sizes as Sizes
+from manyfit.introspection._unused_seeds import ignores_random_state as ignores_random_state
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
-
-__all__ = [
-    "GENERATORS",
-    "SEEDS",
-    "RandomParameter",
-    "Sizes",
-    "find_random_parameter",
-    "holds_generator",
-    "ignores_random_state",
-    "is_deterministic",
-]
 
 SEEDS = ("random_state", "seed", "random_seed", "rng")
 GENERATORS = (
