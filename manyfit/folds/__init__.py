@@ -26,13 +26,7 @@ from manyfit.folds.encodings._products import product_columns
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.encodings._term_counts import TermCounts
 from manyfit.folds.encodings._term_selection import TermSelection
-from manyfit.folds.encodings._text import (
-    FittedVectorizer,
-    Texts,
-    counts_texts,
-    selection_key,
-    tokens_key,
-)
+from manyfit.folds.encodings._text import FittedVectorizer, Texts, counts_texts, selection_key, tokens_key
 from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes

@@ -28,15 +28,7 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import (
-    ClassedFold,
-    ClassSpreads,
-    Fold,
-    SingleFold,
-    Unsupported,
-    map_threads,
-    merge_spreads,
-)
+from manyfit.folds import ClassedFold, ClassSpreads, Fold, SingleFold, Unsupported, map_threads, merge_spreads
 
 Array = NDArray[Any]
 

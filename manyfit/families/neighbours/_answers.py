@@ -13,15 +13,7 @@ from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
 from manyfit.families.neighbours._left_out import LeftOutNeighbors, RowsLeftOut
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    FoldRows,
-    LeavesRowsOut,
-    Role,
-    Shape,
-    refused_warnings,
-)
+from manyfit.families.protocol import Cost, Family, FoldRows, LeavesRowsOut, Role, Shape, refused_warnings
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]

@@ -12,14 +12,7 @@ from manyfit.families.neighbours._checks import require_metric, require_rows, re
 from manyfit.families.neighbours._query import chunk_size
 from manyfit.families.neighbours._radius_answers import Fit, RadiusAnswers, Respond, Within
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    FoldRows,
-    Shape,
-    refused_warnings,
-    register_family,
-)
+from manyfit.families.protocol import Cost, Family, FoldRows, Shape, refused_warnings, register_family
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]

@@ -11,12 +11,7 @@ from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
-from manyfit.families.smooth._liblinear import (
-    ITERATIONS,
-    RESOLUTION,
-    rarest_share,
-    require_usual_intercept,
-)
+from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge

@@ -10,12 +10,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from manyfit._compat import (
-    callback_context,
-    scorers_by_name,
-    takes_callback_context,
-    uses_callbacks,
-)
+from manyfit._compat import callback_context, scorers_by_name, takes_callback_context, uses_callbacks
 from manyfit.arrays import transfers
 from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.model_selection.early_stopping._iterations import limit_iterations

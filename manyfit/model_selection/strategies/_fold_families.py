@@ -45,11 +45,7 @@ from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import PendingAnswers
-from manyfit.model_selection.strategies._fold_rows import (
-    require_device_reader,
-    require_weights,
-    rows_of_fold,
-)
+from manyfit.model_selection.strategies._fold_rows import require_device_reader, require_weights, rows_of_fold
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
     TimeLimit,

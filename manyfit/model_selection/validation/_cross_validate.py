@@ -17,12 +17,7 @@ from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, prepare_rows
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
-from manyfit.model_selection.job._job import (
-    Job,
-    Options,
-    Result,
-    Sharing,
-)
+from manyfit.model_selection.job._job import Job, Options, Result, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
@@ -37,11 +32,7 @@ from manyfit.model_selection.validation._cross_val_predict import predict_on_any
 from manyfit.model_selection.validation._device_cv import check_device_cv
 from manyfit.model_selection.validation._nested_search import answer_nested_search
 from manyfit.model_selection.validation._one_clone import clone_once, draw_calls, with_own_clones
-from manyfit.model_selection.validation._own_keywords import (
-    OwnKeywords,
-    own_keywords,
-    with_own_keywords,
-)
+from manyfit.model_selection.validation._own_keywords import OwnKeywords, own_keywords, with_own_keywords
 from manyfit.model_selection.validation._permutations import permute_on_moments
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
