@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyfit.model_selection import _public
     from manyfit.model_selection._public import *  # noqa: F403
+    from manyfit.model_selection.validation._published import *  # noqa: F403
 
-    __all__: list[str] = []
-    __all__ += _public.__all__
+    __all__ = _public.__all__
 else:  # a type checker would take any name for one of the module
     # Programs that need no more import these alone, in a tenth of the time.
     _SEARCHES = {
