@@ -4,26 +4,24 @@ Coordinate descent reads the rows only through products of columns. On the Gram 
 the same Gram matrix, scikit-learn's solver takes the same steps as on all rows and stops at the same one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import ElasticNet, Lasso, MultiTaskElasticNet, MultiTaskLasso, enet_path
 
-from manyfit.families.least_squares._cost import FIT_OVERHEAD, pass_operations
+from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, MomentFamily, pass_operations
 from manyfit.families.least_squares._normal_equations import NormalEquations
 from manyfit.families.protocol import (
     Cost,
-    Family,
     LinearAnswers,
-    MomentSums,
     Shape,
     recorded_warnings,
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
+from manyfit.folds import TransformedMoments, Unsupported
 
 Array = NDArray[Any]
 # From the equations of a fold, a setting and the number of rows to coefficients (p, q).
@@ -39,7 +37,7 @@ CALL_OVERHEAD = 1e5
 MIN_EIGENVALUE = 1e-14
 
 
-class LassoFamily(Family):
+class LassoFamily(MomentFamily):
     """Lasso, on the Gram matrix of each fold.
 
     Reference: sklearn.linear_model.Lasso (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
@@ -47,8 +45,6 @@ class LassoFamily(Family):
 
     serves: tuple[type, ...] = (Lasso,)
     free = frozenset({"alpha"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.selection != "cyclic":
@@ -65,11 +61,10 @@ class LassoFamily(Family):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return _cost(len(settings), shape, float(shape.n_features))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            yield _answers(estimator, settings, folded.view(i), _on_gram_matrix)
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        return _answers(estimator, settings, view, _on_gram_matrix)
 
 
 class ElasticNetFamily(LassoFamily):
@@ -95,15 +90,13 @@ class MultiTaskLassoFamily(LassoFamily):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return _cost(len(settings), shape, float(shape.n_features + shape.n_targets))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            if view.single_target:
-                raise Unsupported("y has one dimension, and several tasks need two")
-            equations = NormalEquations.of(view, estimator.fit_intercept)
-            yield _answers(estimator, settings, view, _on_compressed_rows(equations))
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        if view.single_target:
+            raise Unsupported("y has one dimension, and several tasks need two")
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        return _answers(estimator, settings, view, _on_compressed_rows(equations))
 
 
 class MultiTaskElasticNetFamily(MultiTaskLassoFamily):

@@ -1,26 +1,17 @@
 """Lars and LassoLars: one path on the Gram matrix of each fold answers every end of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import Lars, LassoLars, lars_path_gram
 
-from manyfit.families.least_squares._cost import moment_cost
 from manyfit.families.least_squares._matching_pursuit import require_independent
+from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    LinearAnswers,
-    MomentSums,
-    Shape,
-    recorded_warnings,
-    register_family,
-    require_number,
-)
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
+from manyfit.families.protocol import LinearAnswers, recorded_warnings, register_family, require_number
+from manyfit.folds import TransformedMoments, Unsupported
 
 Array = NDArray[Any]
 
@@ -28,7 +19,7 @@ Array = NDArray[Any]
 EQUAL = float(np.finfo(np.float32).eps)
 
 
-class LarsFamily(Family):
+class LarsFamily(MomentFamily):
     """Lars: the coefficients after `n_nonzero_coefs` steps of the longest path.
 
     Reference: sklearn.linear_model.Lars (1.9), ``lars_path``: a path is a prefix of a longer one.
@@ -36,8 +27,6 @@ class LarsFamily(Family):
 
     serves: tuple[type, ...] = (Lars,)
     free = frozenset({"n_nonzero_coefs"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.jitter is not None or estimator.verbose or hasattr(estimator.precompute, "__array__"):
@@ -47,22 +36,17 @@ class LarsFamily(Family):
         for setting in settings:
             require_number("n_nonzero_coefs", setting["n_nonzero_coefs"], positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            equations = NormalEquations.of(view, estimator.fit_intercept)
-            require_independent(equations, view)
-            coef = np.stack(
-                [self._along_path(estimator, settings, equations, k, view) for k in range(len(equations.yy))],
-                axis=2,
-            )
-            linear, rounding = equations.predictors(view, coef)
-            yield LinearAnswers(linear, {}, (rounding,), flat=True)
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        require_independent(equations, view)
+        coef = np.stack(
+            [self._along_path(estimator, settings, equations, k, view) for k in range(len(equations.yy))],
+            axis=2,
+        )
+        linear, rounding = equations.predictors(view, coef)
+        return LinearAnswers(linear, {}, (rounding,), flat=True)
 
     def _along_path(
         self,
