@@ -119,7 +119,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         "prune": ["boolean"],
         "random_state": ["random_state"],
     }
-    checkpoint = None  # Optuna's storage keeps the trials
     rounds_may_fail = True  # a batch may have one new setting
     study_: Any
 
