@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from manyfit.arrays._host_fallback import reset_fallback_warnings
+from manyfit.arrays import _host_fallback
 from tests import _covering
 from tests._shortcuts import fork_joblib_workers, take_shortcuts
 from tests.invariants import as_text, invariants
@@ -167,7 +167,7 @@ def _no_client_that_is_gone() -> None:
 @pytest.fixture(autouse=True)
 def _every_warning_again() -> None:
     """A warning that another test has seen is shown again."""
-    reset_fallback_warnings()
+    _host_fallback._warned.clear()
 
 
 @pytest.fixture

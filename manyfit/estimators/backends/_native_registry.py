@@ -36,12 +36,6 @@ def register_fitter(
     return fitter
 
 
-def unregister_fitter(fitter: Fitter) -> None:
-    """Remove a fitter from all its classes."""
-    for cls in [cls for cls, known in _fitters.items() if known is fitter]:
-        del _fitters[cls]
-
-
 def fitter_of(sklearn_class: type) -> Fitter | None:
     """The fitter of scikit-learn's class, or None."""
     return _fitters.get(sklearn_class)
