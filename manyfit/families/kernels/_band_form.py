@@ -4,10 +4,8 @@
 rate of memory; this one multiplies panels of `WIDTH` columns. A solution with ``B + alpha I`` costs little
 for each alpha.
 
-References
-----------
-Bischof, Lang, Sun: A framework for symmetric band reduction (2000). Joffrain et al.: Accumulating Householder
-transformations, revisited (2006).
+References: Bischof, Lang, Sun: A framework for symmetric band reduction (2000). Joffrain et al.: Accumulating
+Householder transformations, revisited (2006).
 """
 
 from functools import cached_property

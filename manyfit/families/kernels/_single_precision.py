@@ -5,10 +5,8 @@ product gives them all at once, with other last digits in double precision. They
 precision, except next to the middle of two neighbours: these few are computed again as libsvm does, one
 product of two rows after the other.
 
-References
-----------
-Chang, Lin: LIBSVM, ACM TIST 2:27 (2011); scikit-learn 1.9, sklearn/svm/src/libsvm/svm.cpp: `Kernel`,
-`SVC_Q`, `SVR_Q` and `Qfloat`.
+References: Chang, Lin: LIBSVM, ACM TIST 2:27 (2011); scikit-learn 1.9, sklearn/svm/src/libsvm/svm.cpp:
+`Kernel`, `SVC_Q`, `SVR_Q` and `Qfloat`.
 """
 
 import math
