@@ -4,16 +4,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import pca_is_randomized
-from manyfit.families.protocol import register_affine_step
+from manyfit.families.protocol import Array, register_affine_step
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # Thresholds stand as a number, which counts for X in float64, and in machine epsilons of the dtype of X, in
 # which scikit-learn computes. The larger one counts.

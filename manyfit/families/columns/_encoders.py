@@ -10,13 +10,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import Array, register_column_step
 from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, Unsupported, as_categories
 
-Array = NDArray[Any]
 Codes = tuple[int, ...]
 
 

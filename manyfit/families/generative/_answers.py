@@ -6,14 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
-from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, refused_warnings
+from manyfit.families.protocol import Answers, Array, Cost, Responses, Role, Shape, refused_warnings
 from manyfit.folds import Fold, SomeRows, Unsupported, map_threads
 
-Array = NDArray[Any]
 Model = Any  # what a family keeps of one fitted setting
 
 # Numbers that a thread holds at a time, to predict rows: they stay in the second-level cache.

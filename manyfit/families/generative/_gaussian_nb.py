@@ -5,7 +5,6 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.naive_bayes import GaussianNB
 
 from manyfit.families.generative._answers import (
@@ -20,6 +19,7 @@ from manyfit.families.generative._answers import (
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    Array,
     ClassSums,
     Cost,
     Family,
@@ -29,8 +29,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import ClassedFold, ClassSpreads, Fold, SingleFold, Unsupported, map_threads, merge_spreads
-
-Array = NDArray[Any]
 
 # Two joint log-likelihoods are told apart if they differ by so many times their rounding.
 SAFETY = 16.0

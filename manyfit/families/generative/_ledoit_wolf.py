@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.folds import Fold, Unsupported
-
-Array = NDArray[Any]
 
 # A standard deviation that is a smaller share of the mean may be rounding, for which scikit-learn takes 1.
 LEAST_DEVIATION = 1e-7

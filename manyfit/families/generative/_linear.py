@@ -6,7 +6,6 @@ from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -20,6 +19,7 @@ from manyfit.families.generative._answers import (
 )
 from manyfit.families.generative._ledoit_wolf import ClassRows
 from manyfit.families.protocol import (
+    Array,
     ClassSums,
     Cost,
     Family,
@@ -29,8 +29,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import ClassedFold, ClassMoments, SingleFold, Unsupported
-
-Array = NDArray[Any]
 
 # scikit-learn's solvers and ours round differently. Settings for which that could move a decision value by
 # more than this are left to scikit-learn, and so are rows as near as that to the boundary of two classes.

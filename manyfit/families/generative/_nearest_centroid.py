@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestCentroid
 
 from manyfit.families.generative._answers import (
@@ -18,6 +17,7 @@ from manyfit.families.generative._answers import (
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -27,8 +27,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 METHODS = ("predict", "decision_function", "predict_proba")
 

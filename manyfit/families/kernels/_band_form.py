@@ -12,12 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Columns beside the diagonal: fewer make the products thin, more make solutions with the band slow.
 WIDTH = 64

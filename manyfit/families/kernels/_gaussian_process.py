@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -26,8 +26,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.structural_key import structural_key
-
-Array = NDArray[Any]
 
 # Kernels of scikit-learn's, without those whose values are not one matrix, or are a function of a user's.
 KERNELS = {

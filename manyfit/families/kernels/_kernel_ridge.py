@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
@@ -14,6 +13,7 @@ from sklearn.utils.extmath import row_norms
 from manyfit.families.kernels._band_form import BandForm
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -25,8 +25,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 # The loss of digits, relative to the targets, up to which dual coefficients are scikit-learn's to rounding.
 MOST_LOSS = 1e-10

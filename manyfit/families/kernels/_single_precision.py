@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
 
-Array = NDArray[Any]
 EPS = float(np.finfo(np.float64).eps)
 # Numbers of a block of a kernel matrix: with what is computed beside it, it stays in the second-level cache.
 BLOCK = 2**15

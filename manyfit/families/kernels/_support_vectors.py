@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
@@ -25,6 +24,7 @@ from manyfit.families.kernels._single_precision import (
 )
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -37,7 +37,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Nanoseconds for an entry of a kernel matrix: of a fit and its predictions by libsvm, from rows and for each
 # of their columns, and from a kernel matrix; of a kernel matrix, with a look at the rounding of each entry.

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import BayesianRidge
 
 from manyfit.families.least_squares._moment_family import MomentFamily
@@ -16,10 +15,8 @@ from manyfit.families.least_squares._ridge import (
     ridge_equations,
     solve_ridge,
 )
-from manyfit.families.protocol import LinearAnswers, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # The squared residuals are the squares of y less those of the predictions. Under this part of y the
 # difference keeps too few digits.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.families.protocol import Array
 
 # Within this relative distance of the tolerance, rounding decides whether one more iteration is made.
 NEAR_STOP = 1e-6

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import ElasticNet, Lasso, MultiTaskElasticNet, MultiTaskLasso, enet_path
 
 from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, MomentFamily, pass_operations
 from manyfit.families.least_squares._normal_equations import NormalEquations
 from manyfit.families.protocol import (
+    Array,
     Cost,
     LinearAnswers,
     Shape,
@@ -23,7 +23,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import TransformedMoments, Unsupported
 
-Array = NDArray[Any]
 # From the equations of a fold, a setting and the number of rows to coefficients (p, q).
 Solver = Callable[[Any, NormalEquations, Mapping[str, Any], float], Array]
 

@@ -4,16 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import Lars, LassoLars, lars_path_gram
 
 from manyfit.families.least_squares._matching_pursuit import require_independent
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import LinearAnswers, recorded_warnings, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, recorded_warnings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # scikit-learn takes two correlations, or penalties, for equal that differ by less.
 EQUAL = float(np.finfo(np.float32).eps)

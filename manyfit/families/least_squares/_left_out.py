@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyfit.families.least_squares._normal_equations import Array
-from manyfit.families.protocol import LeftOut
+from manyfit.families.protocol import Array, LeftOut
 from manyfit.folds import FoldedMatrix, Spectrum
 from manyfit.metrics import lost_predictions
 

@@ -5,16 +5,12 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import OrthogonalMatchingPursuit, orthogonal_mp_gram
 
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
 from manyfit.families.protocol import LinearAnswers, recorded_warnings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
-
 
 # The smallest eigenvalue of the correlations of the features. Under it least squares on a Gram matrix, which
 # are scikit-learn's way too, lose the digits in which two programs agree.

@@ -4,15 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cross_decomposition import PLSRegression
 
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import LinearAnswers, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # A component with a smaller part of the largest sum of squares is known to too few digits.
 MIN_PART = 1e-5

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import pinvh
 from sklearn.linear_model import ARDRegression
 
@@ -12,10 +11,8 @@ from manyfit.families.least_squares._bayesian_ridge import MIN_RESIDUAL
 from manyfit.families.least_squares._matching_pursuit import require_independent
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import LinearAnswers, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # Relative distances of a precision from its threshold, and of a step from `tol`, that rounding may decide.
 NEAR_THRESHOLD, NEAR_TOL = 1e-6, 1e-4

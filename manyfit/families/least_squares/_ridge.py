@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.families.least_squares._conjugate_gradients import solve_by_cg
@@ -13,6 +12,7 @@ from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, SPECTRUM
 from manyfit.families.least_squares._subsets import solve_subsets
 from manyfit.families.protocol import (
     Answers,
+    Array,
     LeavesOut,
     LeftOut,
     LinearAnswers,
@@ -25,8 +25,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import FoldedMatrix, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding
-
-Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits.
 MIN_SPECTRAL_RATIO = 1e-12

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 
 from manyfit.families.least_squares._ridge import RidgeFamily
 from manyfit.families.protocol import (
     Answers,
+    Array,
     LinearAnswers,
     Predictions,
     Role,
@@ -18,8 +18,6 @@ from manyfit.families.protocol import (
     register_family,
 )
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # The targets are -1 and 1. Decision values that differ by less than this may tie but for rounding, which
 # conjugate gradients amplify.

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
-from manyfit.families.protocol import Answers, Cost, Iterations, Shape
+from manyfit.families.protocol import Answers, Array, Cost, Iterations, Shape
 from manyfit.families.smooth import (
     Decisions,
     GLMAnswers,
@@ -26,8 +25,6 @@ from manyfit.families.smooth import (
 from manyfit.families.smooth.solver._losses import expit
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import FoldedData, PassData, Unsupported, require_classes
-
-Array = NDArray[Any]
 
 
 @register_wrapper

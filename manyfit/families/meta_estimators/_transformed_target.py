@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
@@ -16,11 +15,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from manyfit._compat import check_parameters, own_output_container
 from manyfit.families.columns import ELEMENTWISE
 from manyfit.families.meta_estimators._wrapped import TargetFunction, WrappedFamily, register_wrapper
-from manyfit.families.protocol import Family, LinearAnswers, Role, recorded_warnings
+from manyfit.families.protocol import Array, Family, LinearAnswers, Role, recorded_warnings
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # Functions are inverse to each other for scikit-learn where a round trip changes less than this.
 RELATIVE, ABSOLUTE = 1e-7, 1e-9

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from numpy.typing import NDArray
-
-from manyfit.families.protocol import Cost, Family, MomentSums, Shape
+from manyfit.families.protocol import Array, Cost, Family, MomentSums, Shape
 from manyfit.folds import Unsupported
 
-Array = NDArray[Any]
 TargetFunction = Callable[[Array], Array]
 
 _wrappers: dict[type, type[WrappedFamily]] = {}

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from manyfit._compat import algorithm_of
@@ -13,10 +12,17 @@ from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
 from manyfit.families.neighbours._left_out import LeftOutNeighbors, RowsLeftOut
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
-from manyfit.families.protocol import Cost, Family, FoldRows, LeavesRowsOut, Role, Shape, refused_warnings
+from manyfit.families.protocol import (
+    Array,
+    Cost,
+    Family,
+    FoldRows,
+    LeavesRowsOut,
+    Role,
+    Shape,
+    refused_warnings,
+)
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 
 class Votes(NamedTuple):

@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
-from numpy.typing import NDArray
-
-from manyfit.families.protocol import Answers, Responses, Role
+from manyfit.families.protocol import Answers, Array, Responses, Role
 from manyfit.folds import Fold
 
-Array = NDArray[Any]
 Setting = TypeVar("Setting")
 Fit = TypeVar("Fit")
 Respond = TypeVar("Respond")

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import votes_need_plain_labels
 from manyfit.families.neighbours._queries import Neighbors
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 
 class LabelColumn(Neighbors):

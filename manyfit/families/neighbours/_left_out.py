@@ -8,15 +8,12 @@ rounding of either; a row for which that decides an answer is asked of the fold'
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.neighbours._query import Query
-from manyfit.families.protocol import refused_warnings
+from manyfit.families.protocol import Array, refused_warnings
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Metrics whose distances have a bound of their rounding here, with powers up to `MOST_P`.
 METRICS, MOST_P = ("euclidean", "manhattan", "chebyshev", "minkowski"), 4.0

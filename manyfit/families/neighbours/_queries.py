@@ -3,12 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families.neighbours._query import Query
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 
 class Neighbors(Query):

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import sklearn
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from manyfit._compat import neighbors_query, openmp_threads, votes_need_plain_labels
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Sums of squares of whole numbers up to this one are exact; a quarter of it for the parts of a distance.
 LARGEST_WHOLE = 2.0**51

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 
@@ -12,10 +11,8 @@ from manyfit.families.neighbours._checks import require_metric, require_rows, re
 from manyfit.families.neighbours._query import chunk_size
 from manyfit.families.neighbours._radius_answers import Fit, RadiusAnswers, Respond, Within
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
-from manyfit.families.protocol import Cost, Family, FoldRows, Shape, refused_warnings, register_family
+from manyfit.families.protocol import Array, Cost, Family, FoldRows, Shape, refused_warnings, register_family
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 # Squares of radii between these two neither overflow nor lose digits, nor do their powers up to MOST_P.
 SMALLEST, LARGEST = 1e-60, 1e60

@@ -4,16 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_rows
 from manyfit.families.neighbours._radius_query import Ball, RadiusQuery
-from manyfit.families.protocol import Role, refused_warnings
+from manyfit.families.protocol import Array, Role, refused_warnings
 from manyfit.folds import Fold
 
-Array = NDArray[Any]
 # Responses of a method, from the values that were found for one setting.
 Respond = Callable[[Array], Array]
 

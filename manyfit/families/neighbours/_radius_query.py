@@ -6,12 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families.neighbours._query import FRACTIONS, Query, chunk_size
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Bytes that a query takes for each pair of rows within the radius: indices, distances, and copies of both.
 PAIR_BYTES = 48

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from manyfit.families.nested._prefix import NestedAnswers, PrefixFamily, fit_silently
@@ -16,7 +15,6 @@ from manyfit.families.protocol import Answers, Cost, Responses, Shape
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.structural_key import structural_key
 
-Array = NDArray[Any]
 # Bins take about as long as so many trees. Any number above zero lets settings share them.
 _TREES = 8.0
 

@@ -8,15 +8,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import keep_lightgbm_bins, keep_xgboost_bins, without_names
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Answers, FoldRows, Responses, register_family, register_on_demand
+from manyfit.families.protocol import Answers, Array, FoldRows, Responses, register_family, register_on_demand
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
 _OTHER_NAMES = frozenset(
     {

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
@@ -19,12 +18,21 @@ from manyfit.families.nested._prefix import (
     fit_silently,
     require_known_parts,
 )
-from manyfit.families.protocol import Answers, Cost, Family, FoldRows, Responses, Role, Shape, register_family
+from manyfit.families.protocol import (
+    Answers,
+    Array,
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Role,
+    Shape,
+    register_family,
+)
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.introspection.structural_key import structural_key
 
-Array = NDArray[Any]
 # A final estimator reads few columns: the part that its fit takes of a member's.
 _FINAL = 0.1
 

@@ -8,16 +8,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from manyfit._compat import scores_of_first_trees
 from manyfit.families.nested._prefix import NestedAnswers, PrefixFamily, fit_silently
-from manyfit.families.protocol import Answers, Responses, register_family
+from manyfit.families.protocol import Answers, Array, Responses, register_family
 from manyfit.folds import FoldedData, Unsupported
 
-Array = NDArray[Any]
 # Trees, and the share of outliers.
 Size = tuple[int, Any]
 

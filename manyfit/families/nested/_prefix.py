@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from manyfit.families.nested._continued_fits import fit_continued
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -26,7 +26,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
 # The methods that scorers of a classifier call, and those of a regressor.
 CLASSIFIER_METHODS = ("predict", "predict_proba", "decision_function")
 REGRESSOR_METHODS = ("predict",)

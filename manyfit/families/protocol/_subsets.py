@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.families.protocol._answers import LinearAnswers
+from manyfit.families.protocol._answers import Array, LinearAnswers
 from manyfit.folds import Moments, TransformedMoments
 from manyfit.metrics import Residuals, lost_predictions
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
-from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
@@ -17,8 +16,6 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
-
-Array = NDArray[Any]
 
 
 class TweedieFamily(Family):

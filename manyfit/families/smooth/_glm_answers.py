@@ -8,16 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, float_dtype
-from manyfit.families.protocol import Answers, Role
+from manyfit.families.protocol import Answers, Array, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # Predictions whose labels are checked at a time: 8 MiB of float64, several times in memory.
 PREDICTED = 2**20

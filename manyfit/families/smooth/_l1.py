@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from manyfit.families.protocol import Cost, Shape, recorded_warnings
+from manyfit.families.protocol import Array, Cost, Shape, recorded_warnings
 from manyfit.families.smooth._quadratic import minimise_with_l1
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import PassData, Unsupported
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # A result is followed until it violates the conditions of an optimum by this share of what `tol` allows.
 TOL_SHARE = 1e-2

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
@@ -19,8 +18,6 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, require_classes
-
-Array = NDArray[Any]
 
 
 class LinearSVCFamily(Family):

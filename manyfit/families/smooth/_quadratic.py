@@ -1,11 +1,8 @@
 """The minimum of a quadratic function with an l1 penalty: signs are searched, then solved for."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.families.protocol import Array
 
 # Rounding of the slopes, relative to the penalty; a ridge relative to the mean curvature; and searches.
 SLACK, RIDGE, MOST = 1e-10, 1e-13, 20
