@@ -2,7 +2,7 @@
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
-from manyfit.folds._fold import Fold, FoldArrays, FoldedData
+from manyfit.folds._fold import Array, Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import ClassedFold, ClassedFolds, FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
@@ -76,6 +76,7 @@ from manyfit.folds.splits._splits import Splits
 
 __all__ = [
     "SPLITTERS",
+    "Array",
     "AtomGroup",
     "AtomMoments",
     "Blocks",

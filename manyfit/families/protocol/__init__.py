@@ -1,7 +1,7 @@
 """The protocol of families: its questions, its answers, their checks, and the registry."""
 
 from manyfit.families.protocol._answer_checks import require_valid_answers
-from manyfit.families.protocol._answers import Answers, Array, LinearAnswers, Predictions, Responses, Role
+from manyfit.families.protocol._answers import Answers, LinearAnswers, Predictions, Responses, Role
 from manyfit.families.protocol._left_out import LeavesOut, LeavesRowsOut, LeftOut
 from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
 from manyfit.families.protocol._protocol import (
@@ -27,6 +27,7 @@ from manyfit.families.protocol._registry import (
     unregister_family,
 )
 from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
+from manyfit.folds import Array
 
 __all__ = [
     "AffineStep",

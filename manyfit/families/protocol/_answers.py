@@ -8,12 +8,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.folds import Fold, Moments
+from manyfit.folds import Array, Fold, Moments
 from manyfit.metrics import LinearPredictors, Residuals, Rounding, lost_to_rounding, residuals_from_moments
 
-Array = NDArray[Any]
 Role = Literal["train", "test"]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.families.protocol._answers import Answers, Array, Predictions
+from manyfit.families.protocol._answers import Answers, Predictions
 from manyfit.families.protocol._protocol import Shape
-from manyfit.folds import FoldedMatrix
+from manyfit.folds import Array, FoldedMatrix
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.families.protocol._answers import Array, LinearAnswers
-from manyfit.folds import Moments, TransformedMoments
+from manyfit.families.protocol._answers import LinearAnswers
+from manyfit.folds import Array, Moments, TransformedMoments
 from manyfit.metrics import Residuals, lost_predictions
 
 
