@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array
 from manyfit.estimators import Answers
 from manyfit.families import LeavesRowsOut, Responses
-from manyfit.folds import Fold, FoldedMatrix, NumPyRows, Unsupported
+from manyfit.folds import Array, Fold, FoldedMatrix, NumPyRows, Unsupported
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.job._predictions import Predicted
@@ -35,8 +34,6 @@ from manyfit.model_selection.strategies._strategy import (
     require_scoring,
     scoring_of,
 )
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
