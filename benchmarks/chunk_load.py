@@ -15,8 +15,8 @@ import numpy as np
 from distributed import Client
 
 from benchmarks._large_cluster import THREADS, large_cluster
+from manyfit.cluster.chunk_workers import ChunkWorkers
 from manyfit.folds import ChunkRows
-from manyfit.model_selection.running._chunk_workers import ChunkWorkers
 
 ATOMS = 5
 

@@ -33,9 +33,11 @@ from manyfit.folds.encodings._text import (
     selection_key,
     tokens_key,
 )
-from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
+from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads, merge_two_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
+from manyfit.folds.moments._setwise_merge import SetwiseMerge
+from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.moments._targets import TargetMoments, sum_targets
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
@@ -128,11 +130,13 @@ __all__ = [
     "Rows",
     "Scatter",
     "ScatterMatrix",
+    "SetwiseMerge",
     "SingleFold",
     "SomeRows",
     "SparsePasses",
     "Spectrum",
     "Splits",
+    "Spreads",
     "Table",
     "TargetMoments",
     "TermCounts",
@@ -168,6 +172,7 @@ __all__ = [
     "may_be_in_chunks",
     "merge_rare_features",
     "merge_spreads",
+    "merge_two_spreads",
     "moments_of_rows",
     "n_rows",
     "own_row_source",

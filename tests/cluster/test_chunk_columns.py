@@ -17,7 +17,6 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from manyfit.estimators import Ridge as OwnRidge
 from manyfit.folds.rows.chunks._frames import FrameRows
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
@@ -29,7 +28,10 @@ N, ROWS = 801, 47  # 18 parts, which are three groups of eight
 FRAME = pd.DataFrame(
     {
         "age": np.where(rng.uniform(size=N) < 0.1, np.nan, rng.normal(size=N) * 10.0 + 40.0),
-        "city": [f"city {k}" for k in np.sort(rng.integers(0, 8, size=N))[::-1]],  # others in each part
+        "city": [
+            f"the city that has the number {k} among all the cities"
+            for k in np.sort(rng.integers(0, 8, size=N))[::-1]
+        ],  # others in each part
         "fare": rng.exponential(size=N) + 0.5,
         "day": pd.Series(rng.choice(["mo", "tu", None], size=N)),
         "level": np.where(rng.uniform(size=N) < 0.1, np.nan, rng.integers(1, 4, size=N)),

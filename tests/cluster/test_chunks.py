@@ -24,11 +24,11 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
 
+from manyfit.cluster.chunk_workers import cut_groups
 from manyfit.cluster.pool.run import KEPT_RUNS, keep_arrays
 from manyfit.estimators import Ridge, StandardScaler
 from manyfit.folds import Blocks, as_chunk_rows
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.running._chunk_workers import cut_groups
 from tests._covering import covering
 from tests.behaviour.chunks._files import limit_for, memory_map
 from tests.cluster._clusters import by_hand, kill, meanwhile, within

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._classes import merge_spreads
+from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.rows._chunk_reduction import ChunkReduction
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.splits._atoms import Rows
@@ -52,8 +53,8 @@ class ColumnSums:
 
     Attributes
     ----------
-    counts, means, squares, low, high : ndarray of shape (n_atoms,)
-        Of the numbers that are no gaps; `squares` about the means.
+    spreads : Spreads
+        The numbers of each atom.
     gaps : ndarray of shape (n_atoms,)
         Numbers of gaps.
     middle : float
@@ -62,23 +63,20 @@ class ColumnSums:
         Whether there is a gap in any row of X, of an atom or not.
     """
 
-    counts: Array
-    means: Array
-    squares: Array
-    low: Array
-    high: Array
+    spreads: Spreads
     gaps: Array
     middle: float
     has_gaps: bool
 
     def merged(self, atoms: slice, repeats: Array) -> tuple[tuple[float, ...], int]:
         """Count, mean, squares, minimum and maximum of some atoms, each repeated; and the number of gaps."""
-        used = np.flatnonzero(repeats * self.counts[atoms])
+        own = self.spreads
+        used = np.flatnonzero(repeats * own.counts[atoms])
         n_gaps = int((repeats * self.gaps[atoms]).sum())
         if not used.size:
             return (0.0, math.nan, 0.0, math.nan, math.nan), n_gaps
         counts, means, squares, low, high = (
-            one[atoms][used] for one in (self.counts, self.means, self.squares, self.low, self.high)
+            one[atoms][used] for one in (own.counts, own.means, own.squares, own.low, own.high)
         )
         repeats = repeats[used]
         total, mean, merged = merge_spreads(
@@ -88,10 +86,9 @@ class ColumnSums:
 
     def of_one(self, atoms: slice) -> ColumnSums:
         """The same of one atom, which is the merge of some."""
-        spread, n_gaps = self.merged(atoms, np.ones(len(self.counts[atoms])))
-        counts, means, squares, low, high = (np.array([one]) for one in spread)
-        gaps = np.array([float(n_gaps)])
-        return ColumnSums(counts, means, squares, low, high, gaps, self.middle, self.has_gaps)
+        spread, n_gaps = self.merged(atoms, np.ones(len(self.gaps[atoms])))
+        own = Spreads(*(np.array([one]) for one in spread))
+        return ColumnSums(own, np.array([float(n_gaps)]), self.middle, self.has_gaps)
 
 
 @dataclass(frozen=True)
@@ -117,35 +114,19 @@ class SumColumns:
             return "X holds infinity"
         is_gap = np.isnan(values)
         known = values[~is_gap]
-        counts, means, squares, gaps = np.zeros((4, len(atoms)))
-        low, high = np.full(len(atoms), np.inf), np.full(len(atoms), -np.inf)
-        for a, rows in enumerate(atoms):
-            own, own_gaps = values[rows], is_gap[rows]
-            gaps[a] = own_gaps.sum()
-            own = own[~own_gaps]
-            if own.size:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    counts[a], means[a] = own.size, own.mean()
-                    squares[a] = ((own - means[a]) ** 2).sum()
-                low[a], high[a] = own.min(), own.max()
+        spreads = Spreads.joined([Spreads.of_columns(values[rows, None]) for rows in atoms])
+        gaps = np.array([float(is_gap[rows].sum()) for rows in atoms])
         middle = float(np.sort(known)[known.size // 2]) if known.size else math.nan
-        return ColumnSums(counts, means, squares, low, high, gaps, middle, bool(is_gap.any()))
+        return ColumnSums(spreads, gaps, middle, bool(is_gap.any()))
 
 
 def merge_sums(one: ColumnSums | str, other: ColumnSums | str) -> ColumnSums | str:
     """The sums of a column over two parts of X, of which `one` comes first."""
     if isinstance(one, str) or isinstance(other, str):
         return one if isinstance(one, str) else other
-    counts = one.counts + other.counts
-    with np.errstate(over="ignore", invalid="ignore"):
-        share, apart = other.counts / np.maximum(counts, 1.0), other.means - one.means
-        means = one.means + share * apart
-        squares = one.squares + other.squares + one.counts * share * apart**2
-    return ColumnSums(
-        counts, means, squares, np.minimum(one.low, other.low), np.maximum(one.high, other.high),
-        one.gaps + other.gaps, other.middle if math.isnan(one.middle) else one.middle,
-        one.has_gaps or other.has_gaps,
-    )  # fmt: skip
+    middle = other.middle if math.isnan(one.middle) else one.middle
+    has_gaps = one.has_gaps or other.has_gaps
+    return ColumnSums(one.spreads.merged(other.spreads), one.gaps + other.gaps, middle, has_gaps)
 
 
 @dataclass(frozen=True)

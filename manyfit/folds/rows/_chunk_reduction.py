@@ -1,7 +1,9 @@
 """Reductions over rows outside memory: parts of each read, merged as a fixed tree, here or on workers."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -83,22 +85,33 @@ class ChunkReduction(ABC):
         """
 
     def reduced(
-        self, work: Work, merge: Callable[[Any, Any], Any], sets: Sequence[Rows] | None = None
+        self,
+        work: Work,
+        merge: Callable[[Any, Any], Any],
+        sets: Sequence[Rows] | None = None,
+        n_threads: int = 1,
     ) -> Any:
-        """What `work` makes of all reads that hold rows of some sets, merged; None if there is none."""
+        """What `work` makes of all reads that hold rows of some sets, merged; None if there is none.
+
+        In this process so many threads work on a read each.
+        """
         tree = MergeTree(merge)
         with single_blas_thread():  # the threads of all chunks are the same
-            for node in self.nodes(work, merge, sets):
+            for node in self.nodes(work, merge, sets, n_threads):
                 tree.add(*node)
         return tree.result()
 
     def nodes(
-        self, work: Work, merge: Callable[[Any, Any], Any], sets: Sequence[Rows] | None
+        self,
+        work: Work,
+        merge: Callable[[Any, Any], Any],
+        sets: Sequence[Rows] | None,
+        n_threads: int = 1,
     ) -> Iterator[Node]:
         """The sums of groups of reads, or nodes of a tree of them: in order, if no workers make them."""
         source = self.source
         if source.workers is None or not source.lets_workers_read():
-            yield from self.group_sums(work, merge, sets)
+            yield from self.group_sums(work, merge, sets, None, n_threads)
             return
         try:
             for nodes, nbytes in source.workers.run(ReadSums(self, work, merge, sets), source.n_groups):
@@ -114,13 +127,12 @@ class ChunkReduction(ABC):
         merge: Callable[[Any, Any], Any],
         sets: Sequence[Rows] | None,
         groups: range | None = None,
+        n_threads: int = 1,
     ) -> Iterator[Node]:
         """The sums of the reads of each group, of all groups by default, in order."""
-        reads = None if groups is None else _reads_of(groups)
         group, total = -1, None
-        for rows, block, local in self.held(sets, reads):
-            own = self.source.number_of(rows) // GROUP_READS
-            part = work(self, rows, block, local)
+        for read, part in self._parts(work, sets, None if groups is None else _reads_of(groups), n_threads):
+            own = read // GROUP_READS
             if own == group:
                 total = merge(total, part)
                 continue
@@ -129,6 +141,31 @@ class ChunkReduction(ABC):
             group, total = own, part
         if group >= 0:
             yield 0, group, total
+
+    def _parts(
+        self, work: Work, sets: Sequence[Rows] | None, reads: range | None, n_threads: int
+    ) -> Iterator[tuple[int, Any]]:
+        """What `work` makes of each read, with the number of the read, in order."""
+        if n_threads == 1:
+            for rows, block, local in self.held(sets, reads):
+                number = self.source.number_of(rows)
+                yield number, work(self, rows, block, local)
+            return
+        waiting: deque[tuple[int, Future[Any]]] = deque()
+        with ThreadPoolExecutor(n_threads) as pool:
+            try:
+                for rows, block, local in self.held(sets, reads):
+                    number = self.source.number_of(rows)
+                    waiting.append((number, pool.submit(work, self, rows, block, local)))
+                    if len(waiting) > n_threads:
+                        number, future = waiting.popleft()
+                        yield number, future.result()
+                while waiting:
+                    number, future = waiting.popleft()
+                    yield number, future.result()
+            finally:
+                for _, future in waiting:
+                    future.cancel()
 
     def for_thread(self) -> Self:
         """A copy with counts of its own, for one thread of a worker."""

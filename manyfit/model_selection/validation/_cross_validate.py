@@ -13,6 +13,7 @@ from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import is_fit_and_score, num_samples, replace_globals, unwrap_delayed
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, prepare_rows
 from manyfit.metrics import refuse_metrics
@@ -30,7 +31,6 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
-from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device

@@ -205,6 +205,11 @@ class ChunkRows(ChunkSums, HostRows):
     def source(self) -> "ChunkRows":
         return self
 
+    @property
+    def original(self) -> "ChunkRows":
+        """The rows that these are made of, block by block; themselves if they are read as they are."""
+        return self
+
     def count_predicted(self, sets: Sequence[Rows]) -> None:
         """Count the reads that hold rows of some sets, which are predicted."""
         n_read = sum(rows.stop - rows.start for rows, _ in RowCuts(sets).reads(self.borders))
