@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import single_blas_thread
 from manyfit.folds.rows._merge_tree import MergeTree, Node
 from manyfit.folds.splits._atoms import Rows
@@ -117,6 +118,8 @@ class ChunkReduction(ABC):
             for nodes, nbytes in source.workers.run(ReadSums(self, work, merge, sets), source.n_groups):
                 source.bytes_read += nbytes
                 yield from nodes
+        except Unsupported:  # X was read
+            raise
         except Exception as error:
             source.failure = error
             raise
@@ -131,7 +134,7 @@ class ChunkReduction(ABC):
     ) -> Iterator[Node]:
         """The sums of the reads of each group, of all groups by default, in order."""
         group, total = -1, None
-        for read, part in self._parts(work, sets, None if groups is None else _reads_of(groups), n_threads):
+        for read, part in self._each_read(work, sets, None if groups is None else _reads_of(groups), n_threads):
             own = read // GROUP_READS
             if own == group:
                 total = merge(total, part)
@@ -142,7 +145,7 @@ class ChunkReduction(ABC):
         if group >= 0:
             yield 0, group, total
 
-    def _parts(
+    def _each_read(
         self, work: Work, sets: Sequence[Rows] | None, reads: range | None, n_threads: int
     ) -> Iterator[tuple[int, Any]]:
         """What `work` makes of each read, with the number of the read, in order."""
