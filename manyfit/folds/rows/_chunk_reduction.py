@@ -133,8 +133,8 @@ class ChunkReduction(ABC):
         n_threads: int = 1,
     ) -> Iterator[Node]:
         """The sums of the reads of each group, of all groups by default, in order."""
-        group, total = -1, None
-        for read, part in self._each_read(work, sets, None if groups is None else _reads_of(groups), n_threads):
+        reads, group, total = None if groups is None else _reads_of(groups), -1, None
+        for read, part in self._each_read(work, sets, reads, n_threads):
             own = read // GROUP_READS
             if own == group:
                 total = merge(total, part)

@@ -180,11 +180,19 @@ def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Callable[..., Any]:
     """A function whose Dask inputs are computed once, before the call; X may stay to be read in chunks."""
     signature = inspect.signature(function)
+    # y may come with X.
+    parameters = [
+        one.replace(default=None) if one.name == "y" else one for one in signature.parameters.values()
+    ]
+    signature = signature.replace(parameters=parameters)
 
     @wraps(function)
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
+        has_y = "y" in given
         rows = _take_chunks(given, None if in_chunks else WHOLE)
+        if not has_y and given["y"] is None:  # it does not come with X
+            del given["y"]
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
         values = compute_dask_inputs(
