@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,35 +86,50 @@ def fit(
 ) -> Any:
     """Fit a scaler to sums of its columns, or block by block where these do not do."""
     clear_fit(estimator)
-    if sample_weight is None and X.dtype != object and _fit_to_sums(estimator, X):
+    weights = None if sample_weight is None else _check_weights(X, sample_weight)
+    is_summed = X.dtype != object and (weights is None or bool((weights >= 0.0).all()))
+    if is_summed and _fit_to_sums(estimator, X, weights):
         return estimator
-    return partial_fit(estimator, inner, X, y, sample_weight)
+    return partial_fit(estimator, inner, X, y, weights)
 
 
-def _fit_to_sums(estimator: Any, X: ChunkRows) -> bool:
+def _check_weights(X: ChunkRows, sample_weight: Any) -> Array:
+    weights = np.asarray(sample_weight)
+    if weights.shape != (len(X),):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(len(X),)}!")
+    return weights
+
+
+def _fit_to_sums(estimator: Any, X: ChunkRows, weights: Array | None) -> bool:
     """Fit a scaler to sums of the columns, those of an earlier pass if they do; False if none will do."""
     standardizes = hasattr(estimator, "with_std")
-    known = X.known_sums.of_columns(X.n_columns) if standardizes else None
+    known = X.known_sums.of_columns(X.n_columns) if standardizes and weights is None else None
     if known is not None:
         n, no_ends = np.full(X.n_columns, float(known.rows)), np.full((2, X.n_columns), [[-np.inf], [np.inf]])
         if _standardize(estimator, X, Spreads(n, known.mean, np.diagonal(known.scatter), *no_ends)):
             return True
-    found: Spreads = X.reduced(_spread_columns, Spreads.merged)
-    if not (found.counts.all() and np.isfinite(found.low + found.high).all()):
+    found: Spreads = X.reduced(_SpreadColumns(weights), Spreads.merged)
+    if not ((found.counts > 0.0).all() and np.isfinite(found.low + found.high).all()):
         return False  # scikit-learn warns of columns of gaps, and refuses infinity
     if standardizes:
-        return _standardize(estimator, X, found)
+        return _standardize(estimator, X, found, weights is not None)
     estimator.partial_fit(_as_rows(X, found.low, found.high))
     _note_rows(estimator, X, X.shape[0])
     return True
 
 
-def _spread_columns(X: ChunkRows, rows: slice, block: Any, local: Any) -> Spreads:
+@dataclass(frozen=True)
+class _SpreadColumns:
     """The columns of a read."""
-    return Spreads.of_columns(block.take(slice(None)).astype(np.float64))
+
+    weights: Array | None
+
+    def __call__(self, X: ChunkRows, rows: slice, block: Any, local: Any) -> Spreads:
+        own = None if self.weights is None else self.weights[rows].astype(np.float64)
+        return Spreads.of_columns(block.take(slice(None)).astype(np.float64), own)
 
 
-def _standardize(estimator: Any, X: ChunkRows, sums: Spreads) -> bool:
+def _standardize(estimator: Any, X: ChunkRows, sums: Spreads, has_weights: bool = False) -> bool:
     """Fit StandardScaler to sums; False where scikit-learn may take a column for constant by rounding."""
     counts, mean, eps = sums.counts, sums.means, np.finfo(np.float64).eps
     variance, constant = sums.squares / counts, sums.low == sums.high
@@ -122,8 +138,12 @@ def _standardize(estimator: Any, X: ChunkRows, sums: Spreads) -> bool:
         return False
     variance = np.where(constant, 0.0, variance)
     spread = np.sqrt(variance)
-    estimator.partial_fit(_as_rows(X, mean - spread, mean + spread))
-    _note_rows(estimator, X, counts.astype(np.int64) if np.ptp(counts) else np.int64(counts[0]))
+    rows = [mean - spread, mean + spread]
+    rows += [np.where(counts < counts.max(), np.nan, mean)] if np.ptp(counts) else []  # counts of each column
+    made = _as_rows(X, *rows)
+    estimator.partial_fit(made, sample_weight=np.ones(len(made)) if has_weights else None)
+    dtype = np.asarray(estimator.n_samples_seen_).dtype
+    _note_rows(estimator, X, counts.astype(dtype) if np.ptp(counts) else dtype.type(counts[0]))
     if estimator.mean_ is not None:
         estimator.mean_ = mean
     if estimator.var_ is not None:
@@ -147,9 +167,7 @@ def partial_fit(
     estimator: Any, inner: Callable[..., Any], X: ChunkRows, y: Any = None, sample_weight: Any = None
 ) -> Any:
     """Continue a fit with the blocks of X, by scikit-learn's own ``partial_fit``."""
-    more = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
-    if more and more["sample_weight"].shape != (len(X),):
-        raise ValueError(f"sample_weight.shape == {more['sample_weight'].shape}, expected {(len(X),)}!")
+    more = {} if sample_weight is None else {"sample_weight": _check_weights(X, sample_weight)}
     for rows, block in X.frames():
         estimator.partial_fit(block, **{name: value[rows] for name, value in more.items()})
     return estimator

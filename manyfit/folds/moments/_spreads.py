@@ -19,7 +19,7 @@ class Spreads:
     Attributes
     ----------
     counts, means, squares, low, high : ndarray of shape (k,)
-        Of the numbers of each set that are no gaps; `squares` about the means.
+        Of the numbers of each set that are no gaps, with their weights; `squares` about the means.
     """
 
     counts: Array
@@ -29,17 +29,17 @@ class Spreads:
     high: Array
 
     @classmethod
-    def of_columns(cls, Z: Array) -> Spreads:
-        """The columns of an array of float64, (n, k), where NaN is a gap."""
+    def of_columns(cls, Z: Array, weights: Array | None = None) -> Spreads:
+        """The columns of an array of float64, (n, k), where NaN is a gap; weights are not negative."""
         known = ~np.isnan(Z)
-        counts = known.sum(axis=0).astype(np.float64)
-        if known.all():
-            where: Any = True
-        else:
-            where, Z = known, np.where(known, Z, 0.0)
+        if weights is not None:
+            known &= weights[:, None] > 0.0
+        where, Z = (True, Z) if known.all() else (known, np.where(known, Z, 0.0))
+        share = known.astype(np.float64) if weights is None else known * weights[:, None]
+        counts = share.sum(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
-            means = Z.sum(axis=0) / np.maximum(counts, 1.0)
-            squares = (((Z - means) ** 2) * known).sum(axis=0)
+            means = (Z * share).sum(axis=0) / np.where(counts > 0.0, counts, 1.0)
+            squares = ((Z - means) ** 2 * share).sum(axis=0)
         low, high = np.min(Z, 0, initial=np.inf, where=where), np.max(Z, 0, initial=-np.inf, where=where)
         return cls(counts, means, squares, low, high)
 
@@ -53,7 +53,7 @@ class Spreads:
         """Each set with that of `other`, which has no numbers of it."""
         counts = self.counts + other.counts
         with np.errstate(over="ignore", invalid="ignore"):
-            share, apart = other.counts / np.maximum(counts, 1.0), other.means - self.means
+            share, apart = other.counts / np.where(counts > 0.0, counts, 1.0), other.means - self.means
             means = self.means + share * apart
             squares = self.squares + other.squares + self.counts * share * apart**2
         return Spreads(
