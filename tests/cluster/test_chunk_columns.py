@@ -19,7 +19,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from manyfit.folds.rows.chunks._frames import FrameRows
 from manyfit.model_selection import GridSearchCV
-from tests._covering import covering
 from tests.behaviour.chunks._frames import parquet, partitions
 from tests.cluster._clusters import within
 
@@ -109,10 +108,14 @@ def reads(monkeypatch):
     return found
 
 
-@pytest.mark.cases(3)
+CASES = [("parquet", "moments"), ("partitions", "medians"), ("persisted", "moments"), ("parquet", "medians")]
+CASES += [(kind, "iterations") for kind in ("parquet", "partitions", "persisted")]
+
+
 @pytest.mark.invariant("workers that read frames of categories give the bits of a search in one process")
 @pytest.mark.parametrize(
-    ("kind", "name"), covering(["parquet", "partitions", "persisted"], list(SEARCHES), strength=1)
+    ("kind", "name"),
+    [pytest.param(*case, marks=[pytest.mark.thorough] if k > 1 else []) for k, case in enumerate(CASES)],
 )
 def test_the_bits_of_a_local_run(kind, name, client, reads, tmp_path):
     search = fit(name, given_as(kind, tmp_path), client=client)
