@@ -31,9 +31,13 @@ from manyfit.families.meta_estimators import (
 
 # For manyfit's other rooms, hence not in `__all__`.
 from manyfit.families.nested._continued_fits import ContinuedFits as ContinuedFits
+from manyfit.families.nested._continued_fits import can_continue as can_continue
 from manyfit.families.nested._continued_fits import continued_fits as continued_fits
 from manyfit.families.nested._continued_fits import continuing as continuing
 from manyfit.families.nested._continued_fits import fit_continued as fit_continued
+from manyfit.families.nested._ensemble_stores import EnsembleStore as EnsembleStore
+from manyfit.families.nested._ensemble_stores import FolderStore as FolderStore
+from manyfit.families.nested._ensemble_stores import ProcessStore as ProcessStore
 from manyfit.families.protocol import (
     AffineStep,
     Answers,

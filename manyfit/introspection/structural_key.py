@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ _PICKLED = (OrderedDict, bytearray, defaultdict, functools.partial, range, slice
 _PICKLED_PACKAGES = ("datetime", "pandas", "polars", "pyarrow", "zoneinfo")
 
 
-def structural_key(thing: Any, *, by_identity: bool = True) -> Hashable:
+def structural_key(thing: Any, *, by_identity: bool = True) -> tuple[Any, ...]:
     """A hashable key of an unfitted estimator or a parameter value; `Unkeyable` if it has none.
 
     Types of scalars count (1, 1.0 and True differ, so do 0.0 and -0.0), so do the order of containers, and

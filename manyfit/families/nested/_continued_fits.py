@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterator
+import pickle
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -16,8 +17,11 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.pipeline import Pipeline
 
-from manyfit._compat import bytes_of_boosting
+from manyfit._compat import bytes_of_boosting, has_callbacks
+from manyfit.families.nested._ensemble_stores import Ensemble, EnsembleStore
+from manyfit.introspection.stable_digest import digest_of_parts
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 # The parameter that says how many members an ensemble has. Their ``warm_start`` draws the random numbers that
@@ -32,33 +36,46 @@ _MOST_WITHOUT_STOPPING = 10_000
 _NODE = 64
 
 
+def can_continue(estimator: Any, parameter: str) -> bool:
+    """Whether a fit with a larger value of a parameter may go on from one with a smaller value."""
+    step, _, name = parameter.rpartition("__")
+    if type(estimator) is Pipeline and estimator.steps[-1][0] == step:
+        estimator, step = estimator.steps[-1][1], ""
+    return not step and _SIZES.get(type(estimator)) == name
+
+
 class ContinuedFits:
-    """The fitted ensembles of the last round of a search in this process, and of this one.
+    """Fits of a round of a search, which go on from the ensembles of the round before in a store."""
 
-    `memory`: bytes that those of a round may take. Models are found by the content of their rows.
-    """
-
-    def __init__(self, memory: int) -> None:
+    def __init__(self, store: EnsembleStore) -> None:
+        self._store = store
         self.n_members_kept = 0  # members that fits did not make, since the round before had made them
-        self._memory, self._bytes = memory, 0
-        self._last: dict[Hashable, tuple[int, dict[str, Any]]] = {}
-        self._now: dict[Hashable, tuple[int, dict[str, Any]]] = {}
 
     def next_round(self) -> None:
         """Forget the round before the last one."""
-        self._last, self._now, self._bytes = self._now, {}, 0
+        self._store.next_round()
+
+    def part(self) -> ContinuedFits:
+        """The same for the fits of a task, with a count of its own."""
+        return ContinuedFits(self._store)
 
     def fit(self, model: Any, X: Any, *y: Any, **params: Any) -> Any:
-        """Fit a model, from that of the round before with the same parameters and rows, if there is one."""
+        """Fit a model, from that of the round before with the same parameters and rows, if there is one.
+
+        Of a pipeline the last step goes on, if its steps get no parameters of ``fit``.
+        """
+        if type(model) is Pipeline and len(model.steps) > 1 and not params and _is_plain(model):
+            rows = model[:-1].fit_transform(X, *y)
+            self.fit(model.steps[-1][1], rows, *y)
+            return model
         size = _SIZES.get(type(model))
         if size is None or not _is_repeatable(model, X):
             return model.fit(X, *y, **params)
-        others = {name: value for name, value in model.get_params(deep=False).items() if name != size}
         try:
-            key = type(model), structural_key(others), structural_key((X, *y, params), by_identity=False)
+            name = _name_of(model, size, (X, *y, params))
         except Unkeyable:
             return model.fit(X, *y, **params)
-        n, fitted = self._last.pop(key, (0, {}))
+        n, fitted = self._store.take(name) or (0, {})
         given = {*vars(model)}
         if not 0 < n < getattr(model, size):
             model.fit(X, *y, **params)
@@ -70,18 +87,28 @@ class ContinuedFits:
             finally:
                 model.warm_start = False
             self.n_members_kept += n
-        self._keep(
-            key, getattr(model, size), {name: vars(model)[name] for name in vars(model).keys() - given}
-        )
+        fitted = {name: vars(model)[name] for name in vars(model).keys() - given}
+        self._store.keep(name, Ensemble(getattr(model, size), fitted), _bytes_of(fitted))
         return model
 
-    def _keep(self, key: Hashable, n: int, fitted: dict[str, Any]) -> None:
-        """Keep what a fit has found, for a model with more members."""
-        self._bytes += _bytes_of(fitted)
-        if self._bytes <= self._memory:
-            # A list of members grows in place.
-            copied = {name: list(one) if isinstance(one, list) else one for name, one in fitted.items()}
-            self._now[key] = n, copied
+
+def _name_of(model: Any, size: str, data: tuple[Any, ...]) -> str:
+    """The name of a fit of any size: a digest of what decides it, which is the same in all processes."""
+    params = {name: value for name, value in model.get_params(deep=False).items() if name != size}
+    digest, *identities = structural_key((type(model).__name__, params, data), by_identity=False)
+    try:
+        # Classes and functions, which pickle names by their modules.
+        names = [pickle.dumps(one.thing) for one in identities]
+    except Exception as error:
+        raise Unkeyable("a function without a module") from error
+    return digest_of_parts("fit", digest.encode(), *names).hex()
+
+
+def _is_plain(pipeline: Pipeline) -> bool:
+    """Whether ``fit`` of a pipeline fits its own steps one after the other, and does nothing else."""
+    options = (pipeline.memory, pipeline.transform_input, pipeline.verbose or None)
+    own = all(one is None for one in options) and not has_callbacks(pipeline)
+    return own and type(pipeline.steps[-1][1]) in _SIZES
 
 
 def _is_repeatable(model: Any, X: Any) -> bool:

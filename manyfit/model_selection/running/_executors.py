@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from manyfit._compat import fit_and_score_call, joblib_is_local
 from manyfit.arrays import is_xp_array
+from manyfit.families import ContinuedFits, continued_fits, continuing
 from manyfit.model_selection.job._job import Job, Pair
 from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks, run_tasks_unordered
 from manyfit.model_selection.results._result_sink import ResultSink
@@ -81,7 +82,7 @@ class JoblibExecutor(Executor):
             for c in sorted({c for item in items for c in item.strategy.rowwise_candidates(item)}):
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
         n_workers = joblib_workers(job.n_jobs) if joblib_is_local() else 1  # a cluster's lie elsewhere
-        arguments = _Arguments(items, self._context, spare_threads(len(items), n_workers))
+        arguments = _Arguments(items, self._context, spare_threads(len(items), n_workers), continued_fits())
         parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
         return zip(items, parts, strict=True)
 
@@ -104,11 +105,11 @@ class JoblibExecutor(Executor):
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
-        """Whether fits read host data, without callbacks, stopping, recording or a second try."""
+        """Whether fits read host data and nothing else: no callback, stopping, recording or earlier fit."""
         job = self._context.fitted
         options = job.options
         own = (options.early_stopping, options.fit_timeout, options.recording)
-        if any(one is not None for one in own) or job.by_sklearnex:
+        if any(one is not None for one in own) or job.by_sklearnex or continued_fits() is not None:
             return False
         params = (*job.options.fit_params.values(), *job.options.score_params.values())
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))
@@ -134,8 +135,14 @@ def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> 
 class _Arguments(Sequence[Any]):
     """An item and its part of the context, made when the item is sent: only some are held at a time."""
 
-    def __init__(self, items: Sequence[WorkItem], context: RunContext, n_threads: Sequence[int]) -> None:
-        self._items, self._context, self._n_threads = items, context, n_threads
+    def __init__(
+        self,
+        items: Sequence[WorkItem],
+        context: RunContext,
+        n_threads: Sequence[int],
+        fits: ContinuedFits | None,
+    ) -> None:
+        self._items, self._context, self._n_threads, self._fits = items, context, n_threads, fits
 
     def __len__(self) -> int:
         return len(self._items)
@@ -143,8 +150,13 @@ class _Arguments(Sequence[Any]):
     def __getitem__(self, j: Any) -> Any:
         part = self._context.for_item(self._items[j])
         part.n_threads = self._n_threads[j]
-        return self._items[j], part
+        return self._items[j], part, None if self._fits is None else self._fits.part()
 
 
-def _run_item(item: WorkItem, context: RunContext) -> TaskResult:
-    return item.strategy.run(item, context)
+def _run_item(item: WorkItem, context: RunContext, fits: ContinuedFits | None) -> TaskResult:
+    if fits is None:
+        return item.strategy.run(item, context)
+    with continuing(fits):
+        result = item.strategy.run(item, context)
+    result.work["members_kept"] += fits.n_members_kept
+    return result

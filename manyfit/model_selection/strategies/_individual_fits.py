@@ -102,6 +102,8 @@ class IndividualFits(Strategy):
             return _fit_piece(item, context, fit)
         if context.keeps_folds:
             return _fit_in_order(item, context)
+        if continued_fits() is not None:
+            return _fit_piece(item, context, evaluate)
         folds = context.copied_folds
         return _fit_piece(item, context, fit_with_sklearn if folds is None else fit_on_copies, folds)
 

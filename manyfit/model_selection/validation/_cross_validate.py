@@ -209,6 +209,27 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     return loads
 
 
+def _predict_in_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """cross_val_predict; an X that is read in chunks is cross-validated, which predicts its test rows."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        if not isinstance(given["X"], IndexedRows):
+            return function(**given)
+        method = given.pop("method", "predict")
+        found = cross_validate(**given, error_score="raise", return_predictions=method)["predictions"]
+        if isinstance(found, list):
+            raise ValueError(
+                "cross_val_predict only works for partitions: the splits of cv test some rows never, or more "
+                f"than once. cross_validate(return_predictions={method!r}) has the predictions of each split."
+            )
+        return found
+
+    return cross_val_predict
+
+
 # A memory limit with which every X is loaded.
 WHOLE = 2**62
 
@@ -259,9 +280,12 @@ cross_val_score = with_own_keywords(
     )
 )
 cross_val_predict = _documented(
-    predict_on_any_device(replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)),
+    _predict_in_chunks(
+        predict_on_any_device(
+            replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)
+        )
+    ),
     _PREDICTIONS,
-    in_chunks=False,
 )
 validation_curve = with_own_keywords(
     _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)

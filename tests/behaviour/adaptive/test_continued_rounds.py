@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.model_selection import HalvingGridSearchCV as TheirGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer
 
-from manyfit.families import ContinuedFits
+from manyfit.families import ContinuedFits, FolderStore, ProcessStore
 from manyfit.model_selection import HalvingGridSearchCV
 from tests._covering import spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, assert_same_results
@@ -57,7 +58,10 @@ def test_a_fit_that_goes_on_is_the_longer_fit_to_the_bit(kind):
     (own, *_), size = zip(*grid.values(), strict=True), options(model)["resource"]
     model = clone(model).set_params(**dict(zip(grid, own, strict=True)))
     data = (X_CLASS, LABELS) if hasattr(model, "predict_proba") else (MISSING, Y)
-    fits, method = ContinuedFits(10**6), "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    fits, method = (
+        ContinuedFits(ProcessStore(10**6)),
+        "predict_proba" if hasattr(model, "predict_proba") else "predict",
+    )
     for n in (2, 5, 17):
         fits.next_round()
         found = fits.fit(clone(model).set_params(**{size: n}), *data)
@@ -112,8 +116,16 @@ def test_weights_pipelines_workers_and_rows():
     pipe = make_pipeline(QuantileTransformer(n_quantiles=10), forest)
     behind = {f"randomforestclassifier__{name}": values for name, values in grid.items()}
     given = options(forest, resource="randomforestclassifier__n_estimators")
-    ours = HalvingGridSearchCV(pipe, behind, **given).fit(X_CLASS, LABELS)
-    assert_same_results(ours, TheirGrid(pipe, behind, **given).fit(X_CLASS, LABELS), rtol=0, atol=0)
+    theirs = TheirGrid(pipe, behind, **given).fit(X_CLASS, LABELS)
+    for n_jobs, frame in ((None, False), (2, False), (None, True)):
+        data = (pd.DataFrame(X_CLASS) if frame else X_CLASS), LABELS
+        ours = HalvingGridSearchCV(pipe, behind, n_jobs=n_jobs, **given).fit(*data)
+        assert_same_results(ours, theirs, rtol=0, atol=0)
+        assert ours.report_.members_kept == 16
+        assert isinstance(ours.best_estimator_[0].quantiles_, np.ndarray)
+    weighted = HalvingGridSearchCV(pipe, behind, **given)
+    weighted.fit(X_CLASS, LABELS, randomforestclassifier__sample_weight=weights)
+    assert weighted.report_.members_kept == 0, "parameters of fit are for the steps of the pipeline"
     rows = HalvingGridSearchCV(forest.set_params(n_estimators=2), grid, cv=3, random_state=0)
     assert rows.fit(X_CLASS, LABELS).report_.members_kept == 0, "rounds of more rows have other trees"
 
@@ -122,7 +134,7 @@ def test_models_are_kept_for_the_next_round_and_as_memory_allows():
     forest = RandomForestClassifier(2, random_state=0)
     larger = clone(forest).set_params(n_estimators=5)
     for memory, rounds, kept in ((10**6, 1, 2), (10**6, 2, 0), (10, 1, 0)):
-        fits = ContinuedFits(memory)
+        fits = ContinuedFits(ProcessStore(memory))
         fits.fit(clone(forest), X_CLASS, LABELS)
         for _ in range(rounds):
             fits.next_round()
@@ -132,8 +144,41 @@ def test_models_are_kept_for_the_next_round_and_as_memory_allows():
         np.testing.assert_array_equal(model.predict_proba(X_CLASS), whole.predict_proba(X_CLASS))
     other = np.array(LABELS)
     other[0] = 1 - other[0]
-    fits = ContinuedFits(10**6)
+    fits = ContinuedFits(ProcessStore(10**6))
     fits.fit(clone(forest), X_CLASS, LABELS)
     fits.next_round()
     fits.fit(clone(larger), X_CLASS, other)
     assert fits.n_members_kept == 0, "other labels"
+
+
+@pytest.mark.parametrize("kind", ["forest", "histograms"])
+def test_rounds_of_joblibs_workers_go_on(kind):
+    model, grid = CASES[kind]
+    ours = HalvingGridSearchCV(model, grid, n_jobs=2, **options(model)).fit(X_CLASS, LABELS)
+    theirs = TheirGrid(clone(model), grid, **options(model)).fit(X_CLASS, LABELS)
+    assert_same_results(ours, theirs, rtol=0, atol=0)
+    assert ours.report_.members_kept == 16
+
+
+def test_a_folder_keeps_models_for_the_next_round_as_memory_allows(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    forest = RandomForestClassifier(2, random_state=0)
+    larger = clone(forest).set_params(n_estimators=5)
+    for memory, rounds, kept in ((10**6, 1, 2), (10**6, 2, 0), (10, 1, 0)):
+        with FolderStore(memory) as store:
+            ContinuedFits(store).fit(clone(forest), X_CLASS, LABELS)
+            for _ in range(rounds):
+                store.next_round()
+            again = ContinuedFits(pickle.loads(pickle.dumps(store)))
+            again.fit(clone(larger), X_CLASS, LABELS)
+            assert again.n_members_kept == kept
+            assert any(tmp_path.rglob("*"))
+        assert not [*tmp_path.iterdir()]
+    with FolderStore(10**6) as store:
+        ContinuedFits(store).fit(clone(forest), X_CLASS, LABELS)
+        (cut,) = (path for path in tmp_path.rglob("*") if path.is_file())
+        cut.write_bytes(cut.read_bytes()[:50])
+        store.next_round()
+        again = ContinuedFits(store)
+        again.fit(clone(larger), X_CLASS, LABELS)
+        assert again.n_members_kept == 0

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import sklearn.model_selection
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
-from manyfit.model_selection import cross_val_score, cross_validate, validation_curve
+from manyfit.model_selection import cross_val_predict, cross_val_score, cross_validate, validation_curve
 from manyfit.model_selection.job import _chunk_inputs
 from tests.behaviour.chunks._files import Dataset, limit_for
 from tests.behaviour.chunks._frames import blocks
@@ -59,6 +61,39 @@ def test_validation_curve():
     np.testing.assert_allclose(validation_curve(MODEL, blocks(X, 50, Y), **options), expected, rtol=1e-11)
     with pytest.raises(TypeError, match="argument: 'y'"):
         validation_curve(MODEL, X, **options)
+
+
+def test_cross_val_predict():
+    file, folds = Dataset(X, (30, 6)), KFold(4, shuffle=True, random_state=0)
+    found = cross_val_predict(MODEL, file, Y, cv=folds)
+    expected = sklearn.model_selection.cross_val_predict(MODEL, X, Y, cv=folds)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert max(file.reads) == 30
+    found = cross_val_predict(MODEL, blocks(X, 50, Y, WEIGHTS))
+    expected = sklearn.model_selection.cross_val_predict(
+        MODEL, X, Y, params={"ridge__sample_weight": WEIGHTS}
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_cross_val_predict_of_classes(method):
+    labels = np.where(Y > 0.0, "yes", "no")
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1e-2, tol=1e-6))
+    found = cross_val_predict(model, Dataset(X, (100, 6)), labels, method=method, cv=3)
+    expected = sklearn.model_selection.cross_val_predict(model, X, labels, method=method, cv=3)
+    if method == "predict":
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_cross_val_predict_refuses_other_splits_and_what_is_not_shared():
+    with pytest.raises(ValueError, match=r"only works for partitions.*return_predictions='predict'"):
+        cross_val_predict(MODEL, Dataset(X, (30, 6)), Y, cv=ShuffleSplit(2, random_state=0))
+    with pytest.raises(TypeError, match="scikit-learn cannot read X"):
+        cross_val_predict(DecisionTreeRegressor(), Dataset(X, (30, 6)), Y)
 
 
 def test_fitted_estimators_are_refused_before_anything_is_read():

@@ -1,7 +1,7 @@
 """HalvingGridSearchCV and HalvingRandomSearchCV: scikit-learn's successive halving on manyfit's engine."""
 
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,11 +9,20 @@ import numpy as np
 from manyfit._compat import (
     SklearnHalvingGridSearchCV,
     SklearnHalvingRandomSearchCV,
+    joblib_is_local,
     num_samples,
     parameter_constraints,
 )
-from manyfit.families import ContinuedFits, continuing
+from manyfit.families import (
+    ContinuedFits,
+    EnsembleStore,
+    FolderStore,
+    ProcessStore,
+    can_continue,
+    continuing,
+)
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
@@ -68,14 +77,21 @@ class HalvingSearch(SharedSearch):
             The fitted search, with scikit-learn's attributes and `report_`.
         """
         self._n_samples_orig = num_samples(X)
-        fits = ContinuedFits(memory_limit_in_bytes(self.memory_limit))
-        # Rounds of more rows have no fits in common.
-        with nullcontext() if self.resource == "n_samples" else continuing(fits):
+        if can_continue(self.estimator, self.resource):
+            with self._ensembles() as store, continuing(ContinuedFits(store)) as fits:
+                super().fit(X, y, **params)
+            self.report_.members_kept += fits.n_members_kept
+        else:
             super().fit(X, y, **params)
-        self.report_.members_kept = fits.n_members_kept
         # The choice is a method of the class, after which scikit-learn's base sets no score.
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
         return self
+
+    def _ensembles(self) -> AbstractContextManager[EnsembleStore]:
+        """Where a round keeps its ensembles for the next one."""
+        memory = memory_limit_in_bytes(self.memory_limit)
+        several = joblib_is_local() and joblib_workers(self.n_jobs) > 1
+        return FolderStore(memory) if several else nullcontext(ProcessStore(memory))
 
     @staticmethod
     def _select_best_index(refit: Any, refit_metric: str, results: dict[str, Any]) -> int:
