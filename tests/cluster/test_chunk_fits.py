@@ -10,6 +10,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.decomposition import TruncatedSVD as SklearnSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import StratifiedKFold
@@ -18,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 
 from manyfit.estimators import PCA, GaussianNB, MinMaxScaler, StandardScaler, TruncatedSVD
 from manyfit.estimators.chunks import _decomposition, methods
-from manyfit.folds import ChunkRows, as_chunk_rows
+from manyfit.folds import ChunkRows, Genotypes, as_chunk_rows
+from manyfit.folds.rows.chunks._genotypes import MAGIC
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
 from tests._covering import spread
@@ -98,6 +100,19 @@ def test_fits(name, client, reads, monkeypatch):
     for key, value in found.items():
         np.testing.assert_allclose(alone[key], value, rtol=1e-12, atol=1e-14, err_msg=key)
         np.testing.assert_allclose(value, expected[key], rtol=1e-7, atol=1e-9, err_msg=key)
+
+
+def test_genotypes_of_a_file(client, reads, tmp_path, monkeypatch):
+    packed = rng.integers(0, 256, size=(N, 5), dtype=np.uint8)
+    (tmp_path / "X.bed").write_bytes(MAGIC + packed.tobytes())
+    monkeypatch.setattr(methods, "MEMORY", 16 * ROWS * 20 * 4)
+    found = TruncatedSVD(3, random_state=0).fit(Genotypes(tmp_path / "X.bed", 20, standardize=True))
+    assert reads[False] >= N and reads[True] < N / 2
+    values = Genotypes(packed, 20, standardize=True)[:]
+    expected = SklearnSVD(3, random_state=0).fit(values.astype(float))
+    np.testing.assert_allclose(found.singular_values_, expected.singular_values_, rtol=1e-5)
+    why = as_chunk_rows(Genotypes(packed, 20), 2**20).why_not_on_workers()
+    assert why == "its bytes are in the memory of this process"
 
 
 SEARCHES: dict[str, tuple[Any, dict[str, list[Any]], Any]] = {

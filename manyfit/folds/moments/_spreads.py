@@ -32,14 +32,17 @@ class Spreads:
     def of_columns(cls, Z: Array, weights: Array | None = None) -> Spreads:
         """The columns of an array of float64, (n, k), where NaN is a gap; weights are not negative."""
         known = ~np.isnan(Z)
+        share: Array | None = None
+        where: Any = True
         if weights is not None:
             known &= weights[:, None] > 0.0
-        where, Z = (True, Z) if known.all() else (known, np.where(known, Z, 0.0))
-        share = known.astype(np.float64) if weights is None else known * weights[:, None]
-        counts = share.sum(axis=0)
+        if weights is not None or not known.all():
+            where, Z = known, np.where(known, Z, 0.0)
+            share = known.astype(np.float64) if weights is None else known * weights[:, None]
+        counts = (known if share is None else share).sum(axis=0).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            means = (Z * share).sum(axis=0) / np.where(counts > 0.0, counts, 1.0)
-            squares = ((Z - means) ** 2 * share).sum(axis=0)
+            means = _summed(Z, share) / np.where(counts > 0.0, counts, 1.0)
+            squares = _summed((Z - means) ** 2, share)
         low, high = np.min(Z, 0, initial=np.inf, where=where), np.max(Z, 0, initial=-np.inf, where=where)
         return cls(counts, means, squares, low, high)
 
@@ -59,3 +62,8 @@ class Spreads:
         return Spreads(
             counts, means, squares, np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         )
+
+
+def _summed(Z: Array, share: Array | None) -> Array:
+    """The sums of the columns, of which a share counts."""
+    return np.asarray((Z if share is None else Z * share).sum(axis=0))

@@ -208,7 +208,14 @@ class _InOrder:
         return block[0]
 
 
-class ArrayBlocks(PartRows):
+class _BlockRows(PartRows):
+    """Blocks of a function."""
+
+    def why_not_on_workers(self) -> str:
+        return "a function yields its blocks one after the other, and no worker can begin amid them"
+
+
+class ArrayBlocks(_BlockRows):
     """Blocks that are arrays."""
 
     def __init__(self, counted: CountedBlocks, memory: int) -> None:
@@ -223,7 +230,7 @@ class ArrayBlocks(PartRows):
         return part if columns is None else part[:, columns]
 
 
-class FrameBlocks(FrameRows):
+class FrameBlocks(_BlockRows, FrameRows):
     """Blocks that are frames."""
 
     def __init__(self, counted: CountedBlocks, memory: int) -> None:

@@ -27,7 +27,7 @@ class SlicedRows(ChunkRows):
         chunk_rows = int(chunks[0]) if chunks else 1
         borders = regular_borders(shape[0], shape[1] * dtype.itemsize, chunk_rows, memory)
         super().__init__(kind, shape, dtype, borders, memory)
-        self._X, self.in_files = X, kind in ("h5py.Dataset", "zarr.Array")
+        self._X, self.in_files = X, kind in ("h5py.Dataset", "zarr.Array") or not X.is_in_memory
         store = getattr(X, "store", None) or getattr(getattr(X, "file", None), "filename", None) or id(X)
         self.identity = (kind, str(store), getattr(X, "name", None), shape, str(dtype))
 
@@ -39,7 +39,7 @@ class SlicedRows(ChunkRows):
             memory = type(self._X.store).__name__ == "MemoryStore"
             return "its store is the memory of this process" if memory else ""
         if self.kind != "h5py.Dataset":
-            return super().why_not_on_workers()
+            return "its bytes are in the memory of this process" if self._X.is_in_memory else ""
         memory = getattr(self._X.file, "driver", "") == "core"
         return "its file is in the memory of this process" if memory else ""
 
