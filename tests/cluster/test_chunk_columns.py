@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from manyfit.estimators import Ridge as OwnRidge
 from manyfit.folds.rows.chunks._frames import FrameRows
 from manyfit.model_selection import GridSearchCV
 from tests.behaviour.chunks._frames import parquet, partitions
@@ -38,6 +39,7 @@ FRAME = pd.DataFrame(
 )
 Y = FRAME["fare"].to_numpy() * 3.0 + FRAME["age"].fillna(50.0).to_numpy() / 10.0 + rng.normal(size=N)
 LABELS = np.where(np.median(Y) < Y, "high", "low")
+LONG = pd.concat([FRAME, FRAME], ignore_index=True)
 LIMIT = 60_000
 SHUFFLED = KFold(3, shuffle=True, random_state=0)
 SEARCHES: dict[str, tuple[Any, Any, dict[str, list[Any]], Any, dict[str, Any]]] = {
@@ -128,3 +130,19 @@ def test_the_bits_of_a_local_run(kind, name, client, reads, tmp_path):
     *_, grid, y, more = SEARCHES[name]
     expected = SklearnSearch(model_of(name), grid, refit=False, **more).fit(FRAME, y)
     np.testing.assert_allclose(scores(search), scores(expected), rtol=1e-3 if y is LABELS else 1e-11)
+
+
+@pytest.mark.parametrize("kind", ["partitions", pytest.param("parquet", marks=pytest.mark.thorough)])
+def test_a_refit_behind_columns(kind, client, tmp_path):
+    given, y = (
+        parquet(LONG, ROWS, tmp_path / "X") if kind == "parquet" else partitions(LONG, ROWS),
+        np.tile(Y, 2),
+    )
+    model, options = model_of("moments", OwnRidge()), {"memory_limit": 2 * LIMIT}
+    search = GridSearchCV(model, {"ridge__alpha": [10.0]}, client=client, **options).fit(given, y)
+    with dask.config.set(scheduler="synchronous"):
+        alone = GridSearchCV(model, {"ridge__alpha": [10.0]}, client=False, **options).fit(given, y)
+    np.testing.assert_array_equal(search.best_estimator_[-1].coef_, alone.best_estimator_[-1].coef_)
+    expected = model_of("moments", Ridge(10.0)).fit(LONG, y)
+    np.testing.assert_allclose(search.best_estimator_[-1].coef_, expected[-1].coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(search.predict(LONG), expected.predict(LONG), rtol=1e-9)
