@@ -9,10 +9,12 @@ results. A task reads for the seconds that are asked for.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 import numpy as np
 from distributed import Client
 
@@ -22,6 +24,8 @@ from manyfit.folds import ChunkRows
 from manyfit.folds.rows._chunk_reduction import GROUP_READS
 
 ATOMS = 5
+# Processes answer late while hundreds of threads share few cores.
+PATIENCE = "300s"
 
 
 class ImitatedRows(ChunkRows):
@@ -88,6 +92,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=0.0, help="that a read of 32 MB takes")
     asked = parser.parse_args()
+    for name in ("tcp", "connect"):  # all workers start to work on the cores of one machine
+        os.environ[f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{name.upper()}"] = PATIENCE
+        dask.config.set({f"distributed.comm.timeouts.{name}": PATIENCE})
     with large_cluster() as cluster:
         cluster.grow(asked.workers * THREADS)
         for p in (20, 20, 200):  # the first pass imports modules
