@@ -109,11 +109,12 @@ def _fit_to_sums(estimator: Any, X: ChunkRows, weights: Array | None) -> bool:
         if _standardize(estimator, X, Spreads(n, known.mean, np.diagonal(known.scatter), *no_ends)):
             return True
     found: Spreads = X.reduced(_SpreadColumns(weights), Spreads.merged)
-    if not ((found.counts > 0.0).all() and np.isfinite(found.low + found.high).all()):
-        return False  # scikit-learn warns of columns of gaps, and refuses infinity
+    empty = found.counts == 0.0
+    if not (np.isfinite(found.low) & np.isfinite(found.high) | empty).all():
+        return False  # scikit-learn refuses infinity
     if standardizes:
         return _standardize(estimator, X, found, weights is not None)
-    estimator.partial_fit(_as_rows(X, found.low, found.high))
+    estimator.partial_fit(_as_rows(X, *(np.where(empty, np.nan, end) for end in (found.low, found.high))))
     _note_rows(estimator, X, X.shape[0])
     return True
 
@@ -131,23 +132,27 @@ class _SpreadColumns:
 
 def _standardize(estimator: Any, X: ChunkRows, sums: Spreads, has_weights: bool = False) -> bool:
     """Fit StandardScaler to sums; False where scikit-learn may take a column for constant by rounding."""
-    counts, mean, eps = sums.counts, sums.means, np.finfo(np.float64).eps
-    variance, constant = sums.squares / counts, sums.low == sums.high
+    counts, mean, eps, empty = sums.counts, sums.means, np.finfo(np.float64).eps, sums.counts == 0.0
+    variance = sums.squares / np.where(empty, 1.0, counts)
+    constant = empty | (sums.low == sums.high)
     least = counts * eps * variance + (counts * mean * eps) ** 2  # of scikit-learn
     if not (constant | (variance > DOUBTFUL * least)).all() or not np.isfinite(variance).all():
         return False
     variance = np.where(constant, 0.0, variance)
     spread = np.sqrt(variance)
-    rows = [mean - spread, mean + spread]
+    rows = [np.where(empty, np.nan, end) for end in (mean - spread, mean + spread)]
     rows += [np.where(counts < counts.max(), np.nan, mean)] if np.ptp(counts) else []  # counts of each column
     made = _as_rows(X, *rows)
     estimator.partial_fit(made, sample_weight=np.ones(len(made)) if has_weights else None)
     dtype = np.asarray(estimator.n_samples_seen_).dtype
     _note_rows(estimator, X, counts.astype(dtype) if np.ptp(counts) else dtype.type(counts[0]))
+    # What scikit-learn makes of a column of gaps stays.
     if estimator.mean_ is not None:
-        estimator.mean_ = mean
+        estimator.mean_ = np.where(empty, estimator.mean_, mean)
     if estimator.var_ is not None:
-        estimator.var_, estimator.scale_ = variance, np.where(constant, 1.0, spread)
+        scale = np.where(constant, 1.0, spread)
+        estimator.var_ = np.where(empty, estimator.var_, variance)
+        estimator.scale_ = np.where(empty, estimator.scale_, scale)
     return True
 
 
