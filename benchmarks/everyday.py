@@ -65,7 +65,8 @@ def _alternate(sides: dict[str, Side], name: str, quick: bool) -> Runs:
     runs: Runs = {(library, n_jobs): [] for n_jobs in jobs for library in _LIBRARIES}
     for number in range(1 if quick else _ROUNDS_IN_DOUBT):
         for (library, n_jobs), found in runs.items():
-            if number == 0 or not _was_slower(runs, library, n_jobs):
+            # The first round may start workers.
+            if number < _ROUNDS or not _was_slower(runs, library, n_jobs):
                 found.append(sides[library].run(Request(name, quick, n_jobs)))
         if number + 1 >= _ROUNDS and _is_enough(runs, number + 1):
             break

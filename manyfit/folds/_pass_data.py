@@ -89,9 +89,11 @@ def require_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -
 def finite_middle(X: Any) -> Array | None:
     """The origin of passes over the rows of X, (p,), on the host; None if X is sparse. One pass over X.
 
-    Raises `Unsupported` if X holds numbers that are not finite, or sum to infinity.
+    Raises `Unsupported` if X holds numbers that are not finite, or sum to infinity, or constant columns only.
     """
     found = wrap_rows(X).scan()
     if not found.finite:
         raise Unsupported("X holds NaN, infinity or numbers near them")
+    if found.origin is not None and not found.origin.size:
+        raise Unsupported("all columns of X are constant")
     return found.origin

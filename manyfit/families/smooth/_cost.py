@@ -71,7 +71,8 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
         # scikit-learn's rows are sparse, or dense and as expensive.
         a_row = min(a_row, SPARSE_ROW + SPARSE_ENTRY * shape.row_entries)
         steps = STEPS + (n + shape.n_test) * STEP_ENTRY * shape.row_entries
-        open_ = min(MOST_OPEN, max(0.0, d / shape.row_entries / RARE - 1.0))
+        # A row without entries, of constant columns only, leaves nothing open.
+        open_ = min(MOST_OPEN, max(0.0, d / (shape.row_entries or d) / RARE - 1.0))
         fixed = FIXED_CODES + open_ * fits * (steps + rates.fit + outputs * (rates.output + n * a_row))
         entries = 2.0 * shape.row_entries
         squares = CROSS * (shape.row_entries * (outputs if coupled else 1)) ** 2.0

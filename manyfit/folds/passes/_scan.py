@@ -32,7 +32,7 @@ def scan_host(X: RowReader) -> Scan:
     (n, p), total = X.shape, 0.0
     if X.dtype.kind == "f":  # integers and bools are finite
         with np.errstate(over="ignore", invalid="ignore"):
-            for block in row_blocks(slice(0, n), max(1, min(HOST_VALUES // p, n // HOST_PARTS))):
+            for block in row_blocks(slice(0, n), max(1, min(HOST_VALUES // max(p, 1), n // HOST_PARTS))):
                 total += float(X.take(block).sum(dtype=np.float64))
     return Scan(middle(X, np.empty((n, 0)), slice(0, n)), math.isfinite(total))
 

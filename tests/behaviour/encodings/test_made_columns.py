@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as TheirSearch
 from sklearn.model_selection import TimeSeriesSplit
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
     SplineTransformer,
     StandardScaler,
 )
+from sklearn.svm import LinearSVC
 
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
@@ -217,3 +218,17 @@ def test_the_matrices_of_a_search_fit_memory_limit_together():
     plan = search.plan(data, data[:, 0])
     kinds = [group.strategy.kind for group in plan.groups for _ in group.candidates]
     assert 0 < kinds.count("moments") < 30
+
+
+@pytest.mark.parametrize("last", [Ridge(), LogisticRegression(), LinearSVC(dual=False)])
+@pytest.mark.parametrize("sharing", ["auto", "optimum"])
+def test_made_columns_that_are_all_constant(last, sharing):
+    frame = pd.DataFrame({"gaps": GAPS[:40, 0]})
+    made = PolynomialFeatures(degree=(2, 3), interaction_only=True)  # a bias and nothing else
+    model = Pipeline([("first", SimpleImputer()), ("made", made), ("last", last)])
+    grid, y = {"last__alpha" if isinstance(last, Ridge) else "last__C": [0.1, 1.0]}, np.arange(40) % 2
+    ours = GridSearchCV(model, grid, refit=False, sharing=sharing).fit(frame, y)
+    theirs = TheirSearch(model, grid, refit=False).fit(frame, y)
+    scores = (one.cv_results_["mean_test_score"] for one in (ours, theirs))
+    np.testing.assert_allclose(*scores, atol=1e-12)
+    assert not any(why.startswith("shared work failed") for why in ours.report_.left_to_sklearn)
