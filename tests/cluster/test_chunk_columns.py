@@ -132,7 +132,8 @@ def test_the_bits_of_a_local_run(kind, name, client, reads, tmp_path):
     np.testing.assert_allclose(scores(search), scores(expected), rtol=1e-3 if y is LABELS else 1e-11)
 
 
-@pytest.mark.parametrize("kind", ["partitions", pytest.param("parquet", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["partitions", "parquet"])
 def test_a_refit_behind_columns(kind, client, tmp_path):
     given, y = (
         parquet(LONG, ROWS, tmp_path / "X") if kind == "parquet" else partitions(LONG, ROWS),

@@ -79,7 +79,7 @@ def reads(monkeypatch):
 
 
 @pytest.mark.invariant("fits to chunks on workers have the same bits for any number of workers")
-@pytest.mark.parametrize("name", spread(list(FITS), 3))
+@pytest.mark.parametrize("name", spread(list(FITS), 2))
 def test_fits(name, client, reads, monkeypatch):
     if name == "products":  # squares do not fit memory
         monkeypatch.setattr(_decomposition, "matrix_bytes", lambda p: LIMIT)
@@ -123,7 +123,7 @@ SEARCHES: dict[str, tuple[Any, dict[str, list[Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "shuffle"), spread([*product(SEARCHES, [False, True])], 3))
+@pytest.mark.parametrize(("name", "shuffle"), spread([*product(SEARCHES, [False, True])], 2))
 def test_classifiers_of_a_search(name, shuffle, client, reads):
     model, grid, scoring = SEARCHES[name]
     cv = StratifiedKFold(3, shuffle=shuffle, random_state=0 if shuffle else None)
