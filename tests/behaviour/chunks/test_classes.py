@@ -56,6 +56,10 @@ def test_probabilities(kind, tmp_path):
     expected = SklearnSearch(*MODELS[0], **options).fit(X, LABELS)
     scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
     np.testing.assert_allclose(*scores, rtol=1e-10)
+    # The fit in two passes adds up the rows one after the other, as NumPy does in memory.
+    in_memory = GridSearchCV(*MODELS[0], **options).fit(X, LABELS)
+    scores = (one.cv_results_["mean_test_score"] for one in (search, in_memory))
+    np.testing.assert_array_equal(*scores)
 
 
 @pytest.mark.parametrize(("model", "grid"), [MODELS[0], MODELS[2]], ids=["GaussianNB", "LDA"])
