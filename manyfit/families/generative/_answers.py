@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ class ClassAnswers(Answers):
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
         X = fold.rows(role)
-        X = X.take(slice(None)) if isinstance(X, SomeRows) else X
-        require_finite(X)
+        if not isinstance(X, SomeRows):
+            require_finite(X)
         return self.predictions(X, self.models)
 
 
@@ -107,6 +108,29 @@ def in_row_blocks(task: Callable[[Array], Any], X: Array, width: int) -> list[An
     size = max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(width, 1))
     blocks = [X[start : start + size] for start in range(0, max(len(X), 1), size)]
     return map_threads(task, blocks) if len(blocks) >= MIN_BLOCKS else [task(block) for block in blocks]
+
+
+def rowwise(
+    function: Callable[[Array], tuple[Array, ...]], X: Any, width: int | None = None, axis: int = 0
+) -> tuple[Array, ...]:
+    """The arrays that a function gives for blocks of rows, joined along an axis.
+
+    Blocks fit a cache where the function holds `width` numbers a row; if that is None, they are all rows in
+    memory. Workers of a cluster have to be able to import the function: they call it where they read X.
+    """
+    if isinstance(X, SomeRows):
+        return X.mapped(partial(_of_read, function, width, axis), axis)
+    if width is None:
+        return function(X)
+    parts = in_row_blocks(function, X, width)
+    return tuple(np.concatenate(one, axis) for one in zip(*parts, strict=True))
+
+
+def _of_read(
+    function: Callable[[Array], tuple[Array, ...]], width: int | None, axis: int, X: Array
+) -> tuple[Array, ...]:
+    require_finite(X)
+    return rowwise(function, X, width, axis)
 
 
 def labels_of_largest(scores: Array, classes: Array) -> Array:

@@ -66,10 +66,8 @@ class ClassMomentStrategy(Strategy):
         n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
         width = shape.n_features ** (2 if reads.products else 1)
         require_memory(2 * 8 * n_sets * width, options.memory_limit)
-        if isinstance(data.X, ChunkRows):  # predictions read the test rows of a fold at once
-            require_memory(
-                2 * shape.n_test * data.X.row_bytes, options.memory_limit, "the test rows of a fold"
-            )
+        if isinstance(data.X, ChunkRows):
+            require_memory(2 * 8 * shape.n_test, options.memory_limit, "the predictions of a fold")
         if not facts.must_share:
             require_cheaper(batch.family, group.prototype, group.settings, shape, job)
         return group
