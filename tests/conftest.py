@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from manyfit.arrays._host_fallback import reset_fallback_warnings
+from manyfit.arrays import _host_fallback
 from tests import _covering
 from tests._rewriting import share_rewriting
 from tests._shortcuts import fork_joblib_workers, take_shortcuts
@@ -164,7 +164,7 @@ def _as_if_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run each test as if no other had run before: one fixture, since each takes a tenth of a millisecond."""
     module, seeded = request.module, getattr(request.module, "rng", None)
     _compute_without_a_lost_client()
-    reset_fallback_warnings()  # so that a warning that another test has seen is shown again
+    _host_fallback._warned.clear()  # so that a warning that another test has seen is shown again
     if not isinstance(seeded, np.random.Generator):
         yield
         return

@@ -194,9 +194,7 @@ def prune_tree(tree: Any) -> None:
 def scores_of_first_trees(forest: Any, X: Any, numbers: Collection[int]) -> dict[int, NDArray[Any]]:
     """``score_samples`` of isolation forests of the first trees of one, by their numbers of trees.
 
-    References
-    ----------
-    sklearn.ensemble.IsolationForest._compute_score_samples (1.7 to 1.9).
+    Reference: sklearn.ensemble.IsolationForest._compute_score_samples (1.7 to 1.9).
     """
     from sklearn.ensemble._iforest import _average_path_length
 
@@ -255,16 +253,9 @@ def replace_hstack(cls: Any, join: Callable[[Any, list[Any]], Any]) -> None:
 def svm_on_rows(estimator: Any, fitted: Any, X: NDArray[Any], gamma: float) -> Any:
     """A model fitted on the kernel matrix of rows X, as one that was fitted on these rows.
 
-    Parameters
-    ----------
-    estimator : SVC, NuSVC, SVR or NuSVR
-        Unfitted, with a kernel that scikit-learn computes; it becomes the model.
-    fitted : estimator
-        With ``kernel="precomputed"`` and the same other parameters.
-    X : ndarray or CSR matrix of float64 of shape (n, p)
-        The training rows.
-    gamma : float
-        The number that the kernel has on these rows.
+    `estimator` is unfitted, with a kernel that scikit-learn computes, and becomes the model. `fitted` has
+    ``kernel="precomputed"`` and the same other parameters. `gamma` is the number that the kernel has on these
+    rows.
     """
     parameters = estimator.get_params()
     vars(estimator).update({name: value for name, value in vars(fitted).items() if name not in parameters})

@@ -17,11 +17,8 @@ def algorithm_of(fitted: Any) -> str:
 def neighbors_query(fitted: Any, X: Any) -> str:
     """How ``kneighbors`` of a fitted estimator finds the neighbours of rows X, C-ordered or CSR.
 
-    Returns
-    -------
-    str
-        "tree": row by row; "products": by matrix products of chunks of rows; "pairs": a distance at a time,
-        in chunks; "matrix": from a matrix of distances.
+    "tree": row by row; "products": by matrix products of chunks of rows; "pairs": a distance at a time, in
+    chunks; "matrix": from a matrix of distances.
     """
     metric = fitted.effective_metric_
     if fitted._fit_method in ("kd_tree", "ball_tree"):

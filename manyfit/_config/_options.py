@@ -8,8 +8,6 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["config_context", "get_config", "set_config"]
-
 CHOICES = {"device": ("auto", "cpu", "cuda"), "host_fallback": ("warn", "error", "ignore")}
 
 # Replaced as a whole and never changed, so that other threads see a change completely or not at all.

@@ -3,8 +3,6 @@
 import os
 import re
 
-__all__ = ["format_count", "format_size", "machine_memory", "parse_size"]
-
 _FACTORS = {"": 1, "b": 1}
 _FACTORS |= {f"{unit}{end}".lower(): 1000 ** (i + 1) for i, unit in enumerate("kMGTPE") for end in ("", "B")}
 _FACTORS |= {

@@ -4,7 +4,7 @@ from manyfit.arrays._clip import clip
 from manyfit.arrays._copies import copy_with_strides, deep_copy
 from manyfit.arrays._dask_inputs import compute_dask_inputs
 from manyfit.arrays._default_gpu import default_gpu
-from manyfit.arrays._device_memory import block_size, free_device_memory, is_out_of_memory, smaller_blocks
+from manyfit.arrays._device_memory import block_size, is_out_of_memory, retry_in_smaller_blocks
 from manyfit.arrays._digest import array_digest, describes_itself
 from manyfit.arrays._host_fallback import collect_fallback_errors, warn_host_fallback
 from manyfit.arrays._namespace import (
@@ -16,7 +16,6 @@ from manyfit.arrays._namespace import (
     numpy_dtype,
     numpy_float_dtype,
 )
-from manyfit.arrays._oom_retry import retry_in_smaller_blocks
 from manyfit.arrays._readable import as_readable, dtype_kind, refuse_complex
 from manyfit.arrays.transfer._cache import (
     TransferCache,
@@ -57,7 +56,6 @@ __all__ = [
     "device",
     "dtype_kind",
     "float_dtype",
-    "free_device_memory",
     "is_array",
     "is_on_device",
     "is_out_of_memory",
@@ -70,7 +68,6 @@ __all__ = [
     "remember_host_copy",
     "retry_in_smaller_blocks",
     "share_host_copies",
-    "smaller_blocks",
     "to_device",
     "to_device_of",
     "to_host",

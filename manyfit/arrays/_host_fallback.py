@@ -62,8 +62,3 @@ def _skipped_frames() -> int:
     while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def reset_fallback_warnings() -> None:
-    """Forget which warnings were given, so that each is given again."""
-    _warned.clear()

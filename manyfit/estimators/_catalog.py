@@ -18,27 +18,17 @@ _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The part of an estimator that scikit-learn's array API dispatch supports.
+    """The part of an estimator that scikit-learn's array API dispatch supports."""
 
-    Attributes
-    ----------
-    since : tuple of int
-        First minor version that supports it. The estimator's tag may say less (`MaxAbsScaler`) or more.
-    only : dict
-        Supported values of the parameters that make a difference.
-    columns : tuple of int
-        First minor version that supports several targets.
-    holds : bool
-        Whether it is a meta-estimator, which hands columns on to its parts; these have to support the device.
-    check : callable, optional
-        ``check(estimator, X, sample_weight)`` reads device arrays before a fit, and raises `Unsupported`
-        if the host would answer differently.
-    """
-
+    # First minor version that supports it. The estimator's tag may say less (`MaxAbsScaler`) or more.
     since: tuple[int, int] = (1, 7)
+    # Supported values of the parameters that make a difference.
     only: dict[str, tuple[Any, ...]] | None = None
-    columns: tuple[int, int] = (1, 7)
+    columns: tuple[int, int] = (1, 7)  # first minor version that supports several targets
+    # Whether it is a meta-estimator, which hands columns on to its parts; these have to support the device.
     holds: bool = False
+    # ``check(estimator, X, sample_weight)`` reads device arrays before a fit, and raises `Unsupported` if the
+    # host would answer differently.
     check: Callable[[Any, Any, Any], None] | None = None
 
     def refuses(self, estimator: Any, n_targets: int = 1) -> str | None:
@@ -83,26 +73,16 @@ def _unsupported_part(estimator: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Cuml:
-    """A class of cuML that fits an estimator to CuPy's and cuDF's data.
+    """A class of cuML that fits an estimator to CuPy's and cuDF's data."""
 
-    Attributes
-    ----------
-    path : str
-        Dotted path of the class.
-    converts : bool
-        Whether ``from_sklearn`` converts parameters. If not, parameters that differ from cuML's defaults are
-        passed by name and refused if cuML has none of that name; for arrays `Dispatch` then comes first,
-        because its fitted attributes have scikit-learn's names and shapes.
-    changes : callable, optional
-        ``changes(estimator)`` returns cuML's parameters that differ in name or value.
-    ignored : tuple of str
-        Parameters that cuML lacks and that do not change the fit.
-    """
-
-    path: str
+    path: str  # dotted path of the class
+    # Whether ``from_sklearn`` converts parameters. If not, parameters that differ from cuML's defaults are
+    # passed by name and refused if cuML has none of that name; for arrays `Dispatch` then comes first,
+    # because its fitted attributes have scikit-learn's names and shapes.
     converts: bool = True
+    # ``changes(estimator)`` returns cuML's parameters that differ in name or value.
     changes: Callable[[Any], dict[str, Any]] | None = None
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # parameters that cuML lacks and that do not change the fit
 
 
 @dataclass(frozen=True)

@@ -35,29 +35,16 @@ _bypassed: ContextVar[Any] = ContextVar("manyfit_bypassed_estimator", default=No
 
 @dataclass
 class FitRecord:
-    """How an estimator was fitted to data that are not the host's own; it stays until the next fit.
+    """How an estimator was fitted to data that are not the host's own; it stays until the next fit."""
 
-    Attributes
-    ----------
-    route : {"own", "cuml", "scikit-learn", "host"}
-        The backend of the fit: manyfit's own, cuML, scikit-learn's dispatch, or scikit-learn on the host.
-    labels : tuple of str or None
-        Portable place of y, to which predicted labels go; None for the host.
-    classes : ndarray or None
-        Labels on the host if only their numbers went to the device: strings, or y on another device.
-    model : object
-        cuML's estimator, which has the fitted attributes.
-    place : tuple of str or None
-        Portable place of X, for methods without X.
-    reason : str
-        Why the estimator was fitted on the host.
-    """
-
+    # The backend of the fit: "own", "cuml", "scikit-learn" for its dispatch, or "host" for scikit-learn.
     route: str
+    # Portable place of y, to which predicted labels go; None for the host.
     labels: tuple[str, str] | None = None
+    # Labels on the host if only their numbers went to the device: strings, or y on another device.
     classes: Any = None
-    model: Any = None
-    place: tuple[str, str] | None = None
+    model: Any = None  # cuML's estimator, which has the fitted attributes
+    place: tuple[str, str] | None = None  # portable place of X, for methods without X
     reason: str = "it was fitted on the host"
     cache: dict[str, Any] = field(default_factory=dict)
 

@@ -11,25 +11,21 @@ from manyfit.families import (  # noqa: F401  (they register themselves)
     nested,
     smooth,
 )
-from manyfit.families.columns._composites import (
-    View,
-    apply_step,
-    check_output,
-    check_step,
-    map_behind,
-    moments_behind,
-)
-from manyfit.families.meta_estimators import (
-    TargetFunction,
-    WrappedFamily,
-    family_in,
-    inner_estimator,
-    is_of_manyfit,
-    target_function,
-    wrapper_of,
-)
 
 # For manyfit's other rooms, hence not in `__all__`.
+from manyfit.families.columns._composites import View as View
+from manyfit.families.columns._composites import apply_step as apply_step
+from manyfit.families.columns._composites import check_output as check_output
+from manyfit.families.columns._composites import check_step as check_step
+from manyfit.families.columns._composites import map_behind as map_behind
+from manyfit.families.columns._composites import moments_behind as moments_behind
+from manyfit.families.meta_estimators._wrapped import TargetFunction as TargetFunction
+from manyfit.families.meta_estimators._wrapped import WrappedFamily as WrappedFamily
+from manyfit.families.meta_estimators._wrapped import family_in as family_in
+from manyfit.families.meta_estimators._wrapped import inner_estimator as inner_estimator
+from manyfit.families.meta_estimators._wrapped import is_of_manyfit as is_of_manyfit
+from manyfit.families.meta_estimators._wrapped import target_function as target_function
+from manyfit.families.meta_estimators._wrapped import wrapper_of as wrapper_of
 from manyfit.families.nested._continued_fits import ContinuedFits as ContinuedFits
 from manyfit.families.nested._continued_fits import can_continue as can_continue
 from manyfit.families.nested._continued_fits import continued_fits as continued_fits
@@ -86,25 +82,12 @@ __all__ = [
     "Shape",
     "SolvesSubsets",
     "SubsetAnswers",
-    "TargetFunction",
-    "View",
-    "WrappedFamily",
     "affine_step_of",
-    "apply_step",
-    "check_output",
-    "check_step",
     "column_step_of",
-    "family_in",
     "family_of",
-    "inner_estimator",
-    "is_of_manyfit",
-    "map_behind",
-    "moments_behind",
     "register_affine_step",
     "register_family",
     "require_usual_numbers",
     "require_valid_answers",
-    "target_function",
     "unregister_family",
-    "wrapper_of",
 ]

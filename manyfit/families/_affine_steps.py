@@ -4,16 +4,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import pca_is_randomized
-from manyfit.families.protocol import register_affine_step
+from manyfit.families.protocol import Array, register_affine_step
 from manyfit.folds import TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # Thresholds stand as a number, which counts for X in float64, and in machine epsilons of the dtype of X, in
 # which scikit-learn computes. The larger one counts.
@@ -76,9 +73,7 @@ class ScalerStep:
 class VarianceThresholdStep:
     """VarianceThreshold.
 
-    References
-    ----------
-    sklearn.feature_selection.VarianceThreshold (1.9); at threshold 0 the smaller of variance and
+    Reference: sklearn.feature_selection.VarianceThreshold (1.9); at threshold 0 the smaller of variance and
     range counts.
     """
 
@@ -102,9 +97,7 @@ class VarianceThresholdStep:
 class SelectKBestStep:
     """SelectKBest(f_regression): F grows with the squared correlation, which moments hold.
 
-    References
-    ----------
-    sklearn.feature_selection.f_regression (1.9): its norms are differences of raw moments, so a
+    Reference: sklearn.feature_selection.f_regression (1.9): its norms are differences of raw moments, so a
     feature far from the origin has a correlation known only to about ``eps (mean / std)^2``.
     """
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
+from manyfit.folds import Array, Unsupported
 
 # Coefficients whose distance is less than so many times the bound of their error may come in another order
 # in scikit-learn, whose own errors have about the same bound.

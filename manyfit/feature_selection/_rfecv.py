@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import feature_selection
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
@@ -17,11 +16,9 @@ from manyfit._compat import routing_enabled
 from manyfit._compat.nested import eliminations_by
 from manyfit.feature_selection._elimination import SAFE, Path, eliminate
 from manyfit.feature_selection._report import count_fits
-from manyfit.folds import TransformedMoments, Unsupported
+from manyfit.folds import Array, TransformedMoments, Unsupported
 from manyfit.model_selection import Report
 from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
-
-Array = NDArray[Any]
 
 
 class RFECV(feature_selection.RFECV):  # type: ignore[misc]

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import feature_selection
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 
 from manyfit.feature_selection._report import count_fits
-from manyfit.folds import Unsupported
+from manyfit.folds import Array, Unsupported
 from manyfit.model_selection import Report
 from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
-
-Array = NDArray[Any]
 
 TIED = "rounding could decide which score is best, or moments do not give it"
 

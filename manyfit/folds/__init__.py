@@ -2,7 +2,7 @@
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
-from manyfit.folds._fold import Fold, FoldArrays, FoldedData
+from manyfit.folds._fold import Array, Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import ClassedFold, ClassedFolds, FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
@@ -26,16 +26,12 @@ from manyfit.folds.encodings._products import product_columns
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.encodings._term_counts import TermCounts
 from manyfit.folds.encodings._term_selection import TermSelection
-from manyfit.folds.encodings._text import (
-    FittedVectorizer,
-    Texts,
-    counts_texts,
-    selection_key,
-    tokens_key,
-)
-from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
+from manyfit.folds.encodings._text import FittedVectorizer, Texts, counts_texts, selection_key, tokens_key
+from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads, merge_two_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
+from manyfit.folds.moments._setwise_merge import SetwiseMerge
+from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.moments._targets import TargetMoments, sum_targets
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
@@ -45,6 +41,7 @@ from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.passes._sparse import SparsePasses
+from manyfit.folds.rows._chunk_reduction import ReadSums, Workers
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
@@ -75,13 +72,13 @@ from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_r
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.rows.chunks._sums import ReadSums, Workers
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
 
 __all__ = [
     "SPLITTERS",
+    "Array",
     "AtomGroup",
     "AtomMoments",
     "Blocks",
@@ -128,11 +125,13 @@ __all__ = [
     "Rows",
     "Scatter",
     "ScatterMatrix",
+    "SetwiseMerge",
     "SingleFold",
     "SomeRows",
     "SparsePasses",
     "Spectrum",
     "Splits",
+    "Spreads",
     "Table",
     "TargetMoments",
     "TermCounts",
@@ -168,6 +167,7 @@ __all__ = [
     "may_be_in_chunks",
     "merge_rare_features",
     "merge_spreads",
+    "merge_two_spreads",
     "moments_of_rows",
     "n_rows",
     "own_row_source",

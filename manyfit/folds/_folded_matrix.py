@@ -347,6 +347,11 @@ class ClassedFold:
         """The rows, copied when they are read."""
         return self._folds.data.fold(self._i)
 
+    @property
+    def is_in_chunks(self) -> bool:
+        """Whether the rows are read in chunks; the `rows` of the fold are then `SomeRows`."""
+        return isinstance(self._folds.data.X, ChunkSums)
+
     def class_moments(self, i: int) -> ClassMoments:
         """Moments of the classes of the training rows."""
         sums, place = self._folds.sums(self._i)

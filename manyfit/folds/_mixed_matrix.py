@@ -58,21 +58,11 @@ class JointCodes:
 
 @dataclass(frozen=True)
 class MixedMatrix:
-    """Rows of numbers and one-hot columns; a product with it takes one addition for each `OneHot` block.
+    """Rows of numbers and one-hot columns; a product with it takes one addition for each `OneHot` block."""
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n, q)
-        Columns of numbers, C-contiguous float64.
-    places : ndarray of int of shape (q,)
-        The columns of the matrix that they are.
-    blocks : tuple of OneHot
-        The other columns.
-    """
-
-    numbers: Array
-    places: Array
-    blocks: tuple[OneHot, ...]
+    numbers: Array  # (n, q), columns of numbers, C-contiguous float64
+    places: Array  # (q,), the columns of the matrix that they are
+    blocks: tuple[OneHot, ...]  # the other columns
 
     @property
     def shape(self) -> tuple[int, int]:

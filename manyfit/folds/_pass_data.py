@@ -19,39 +19,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class PassData:
-    """Training sets that passes go over: rows of one X, seen through the affine steps of each split.
+    """Training sets that passes go over: rows of one X, seen through the affine steps of each split."""
 
-    Attributes
-    ----------
-    X : RowSource
-        The rows; an array or CSR matrix is wrapped.
-    y : array of shape (n,)
-        Numbers or labels, on the host or on a device.
-    groups : sequence of AtomGroup
-        Atoms of consecutive splits; together they have all splits.
-    weight : ndarray of shape (n,) or None
-        Sample weights of the fit; on the host.
-    views : sequence of TransformedMoments or None
-        The steps of each split as a map of X; None without steps.
-    memory_limit : int
-        Bytes that everything kept beside X may take, as far as possible.
-    basis : CSR array of shape (p_original, p), or None
-        Maps merged features back to the original ones, see `condensed`.
-    origin : ndarray of shape (p,), or None
-        Origin of the passes, if `finite_middle` was called before.
-    sklearn_stops : bool
-        Whether to leave alone the settings at which scikit-learn's own solver may stop before it meets
-        ``tol``.
-    """
-
-    X: Any
-    y: Any
-    groups: Sequence[AtomGroup]
-    weight: Array | None
-    views: Sequence[TransformedMoments | None]
-    memory_limit: int = 2**30
-    basis: Any = None
-    origin: Array | None = None
+    X: Any  # the rows; an array or CSR matrix is wrapped
+    y: Any  # (n,), numbers or labels, on the host or on a device
+    groups: Sequence[AtomGroup]  # atoms of consecutive splits; together they have all splits
+    weight: Array | None  # (n,), sample weights of the fit; on the host
+    views: Sequence[TransformedMoments | None]  # the steps of each split as a map of X; None without steps
+    memory_limit: int = 2**30  # bytes that everything kept beside X may take, as far as possible
+    basis: Any = None  # CSR, (p_original, p): maps merged features back to original ones, see `condensed`
+    origin: Array | None = None  # (p,), origin of the passes, if `finite_middle` was called before
+    # Whether to leave alone the settings at which scikit-learn's own solver may stop before it meets ``tol``.
     sklearn_stops: bool = False
 
     def __post_init__(self) -> None:

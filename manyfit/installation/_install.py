@@ -13,6 +13,7 @@ from manyfit.installation import _settings
 from manyfit.installation._functions import InstalledParallel
 from manyfit.installation._searches import SEARCHES, serving_fit
 from manyfit.installation._settings import Settings
+from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection.search import SharedSearch, Sharing
 
 _CONSTRAINTS = {
@@ -107,6 +108,7 @@ def uninstall() -> None:
         _unpatch()
 
 
+@complete_parameters(install)
 @_checked
 @contextmanager
 def installed(
@@ -116,14 +118,6 @@ def installed(
 
     Parameters
     ----------
-    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
-        As in `install`.
-    verify : int, default=0
-        As in `install`.
-    memory_limit : int or str, default=None
-        As in `install`.
-    client : distributed.Client, None or False, default=False
-        As in `install`.
 
     Yields
     ------

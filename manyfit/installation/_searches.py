@@ -39,7 +39,6 @@ class _Shadow(SharedSearch):
     of scikit-learn's search, and its `repr`; whoever pickles it gets the search that it stands for.
     """
 
-    checkpoint = early_stopping = engine = None
     announces_refit = False
     _stands_for: type
 

@@ -15,8 +15,6 @@ from manyfit.installation._program import run_program
 from manyfit.installation._settings import Settings
 from manyfit.model_selection.search import Sharing, memory_limit_in_bytes
 
-__all__ = ["main"]
-
 _USAGE = "python -m manyfit [options] (script.py | -m module | -c code | -) [arguments of the program]"
 
 

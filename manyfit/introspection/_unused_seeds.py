@@ -27,19 +27,11 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
 )
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetEncoder
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
 from manyfit._compat import pca_is_randomized
-
-__all__ = ["UNKNOWN_SIZES", "Sizes", "ignores_random_state"]
 
 
 class Sizes(NamedTuple):

@@ -13,18 +13,6 @@ from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
-__all__ = [
-    "Child",
-    "children",
-    "composite_class",
-    "is_transformer_list",
-    "last_step",
-    "params_of",
-    "pipeline_steps",
-    "replace_children",
-    "walk",
-]
-
 # Attributes that hold estimators, or lists of (name, estimator[, columns]), before a fit and after it.
 _UNFITTED = {
     Pipeline: ("steps",),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["register_drop_in", "sklearn_class_of"]
-
 _SKLEARN_CLASS = "_manyfit_twin"
 
 

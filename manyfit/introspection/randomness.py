@@ -29,21 +29,11 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from manyfit._compat import PassthroughScorer, has_callbacks
-from manyfit.introspection._unused_seeds import UNKNOWN_SIZES, Sizes, ignores_random_state
+from manyfit.introspection._unused_seeds import UNKNOWN_SIZES
+from manyfit.introspection._unused_seeds import Sizes as Sizes
+from manyfit.introspection._unused_seeds import ignores_random_state as ignores_random_state
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
-
-__all__ = [
-    "GENERATORS",
-    "SEEDS",
-    "RandomParameter",
-    "Sizes",
-    "find_random_parameter",
-    "holds_generator",
-    "ignores_random_state",
-    "is_deterministic",
-    "is_shareable",
-]
 
 SEEDS = ("random_state", "seed", "random_seed", "rng")
 GENERATORS = (
@@ -101,17 +91,6 @@ def find_random_parameter(thing: Any, name: str = "", sizes: Sizes = UNKNOWN_SIZ
     """
     found = _random_parameters(thing, name, sizes, 0)
     return next((one for one in found if one.why != _CALLBACKS), None)
-
-
-def is_shareable(
-    transformer: Any, n_samples: int | None = None, n_features: int | None = None, *, sparse: bool = False
-) -> bool:
-    """Whether one fit of a transformer may serve for all equal ones on input of this shape.
-
-    Without a shape: whether it may for some shape.
-    """
-    verdict = is_deterministic(transformer, Sizes(n_samples, n_features, sparse))
-    return verdict is not False if n_samples is None and n_features is None else verdict is True
 
 
 def holds_generator(fitted: Any, depth: int = 0) -> bool:

@@ -6,12 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
-from joblib.parallel import (
-    AutoBatchingMixin,
-    FallbackToBackend,
-    ParallelBackendBase,
-    SequentialBackend,
-)
+from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
 
 from manyfit._compat import drop_ready_batches
 from manyfit.cluster.inspection.gpu_workers import GPU

@@ -4,56 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manyfit.model_selection._public import (
-        BaseSearchCV,
-        FoldScoresDisplay,
-        GridSearchCV,
-        Group,
-        HalvingGridSearchCV,
-        HalvingRandomSearchCV,
-        HyperbandSearchCV,
-        IncrementalSearchCV,
-        OptunaSearchCV,
-        Plan,
-        RandomizedSearchCV,
-        Report,
-        ScoreTimeDisplay,
-        SearchCurveDisplay,
-        SearchHeatmapDisplay,
-        SearchParallelDisplay,
-        SharingDisplay,
-        SuccessiveHalvingSearchCV,
-        WorkPlace,
-        cheapest_within,
-        one_standard_error,
-    )
-    from manyfit.model_selection.validation import _published
+    from manyfit.model_selection import _public
+    from manyfit.model_selection._public import *  # noqa: F403
     from manyfit.model_selection.validation._published import *  # noqa: F403
 
-    __all__ = [
-        "BaseSearchCV",
-        "FoldScoresDisplay",
-        "GridSearchCV",
-        "Group",
-        "HalvingGridSearchCV",
-        "HalvingRandomSearchCV",
-        "HyperbandSearchCV",
-        "IncrementalSearchCV",
-        "OptunaSearchCV",
-        "Plan",
-        "RandomizedSearchCV",
-        "Report",
-        "ScoreTimeDisplay",
-        "SearchCurveDisplay",
-        "SearchHeatmapDisplay",
-        "SearchParallelDisplay",
-        "SharingDisplay",
-        "SuccessiveHalvingSearchCV",
-        "WorkPlace",
-        "cheapest_within",
-        "one_standard_error",
-    ]
-    __all__ += _published.__all__
+    __all__ = _public.__all__
 else:  # a type checker would take any name for one of the module
     # Programs that need no more import these alone, in a tenth of the time.
     _SEARCHES = {

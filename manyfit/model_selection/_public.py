@@ -23,7 +23,7 @@ from manyfit.model_selection.search.adaptive.incremental._incremental import (
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 
-__all__ = [
+__all__: list[str] = [
     "BaseSearchCV",
     "FoldScoresDisplay",
     "GridSearchCV",

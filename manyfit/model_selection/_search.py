@@ -24,14 +24,6 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
         **parameter_constraints(SklearnBaseSearchCV),
         **SharedSearch._parameter_constraints,
     }
-    # scikit-learn's constructor does not have these parameters; a subclass may add them.
-    sharing: Sharing = "auto"
-    verify = 0
-    memory_limit = None
-    client = None
-    checkpoint = None
-    early_stopping = None
-    engine = None
 
 
 @accept_device_data

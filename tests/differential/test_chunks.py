@@ -17,6 +17,7 @@ import sklearn.preprocessing
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
@@ -36,6 +37,7 @@ MODELS: dict[str, tuple[Any, dict[str, list[Any]], float]] = {
     "ols": (sklearn.linear_model.LinearRegression(), {"last__fit_intercept": [True, False]}, 1e-6),
     "classes": (sklearn.linear_model.RidgeClassifier(), {"last__alpha": [0.1, 10.0]}, 1e-8),
     "nb": (sklearn.naive_bayes.GaussianNB(), {"last__var_smoothing": [1e-9, 1e-2]}, 1e-8),
+    "lda": (LinearDiscriminantAnalysis(solver="lsqr"), {"last__shrinkage": ["auto", 0.3]}, 1e-8),
     "logistic": (
         sklearn.linear_model.LogisticRegression(tol=1e-8, max_iter=10_000),
         {"last__C": [0.01, 1.0]}, 1e-4,
@@ -46,7 +48,7 @@ STEPS: dict[str, Any] = {
     "scaler": sklearn.preprocessing.StandardScaler(),
     "pca": sklearn.decomposition.PCA(n_components=1, svd_solver="covariance_eigh"),
 }
-CLASSIFIERS = {"classes", "nb", "logistic"}
+CLASSIFIERS = {"classes", "nb", "lda", "logistic"}
 SCORES = {
     True: ["accuracy", "neg_log_loss"],
     False: ["r2", "neg_mean_squared_error", "neg_mean_absolute_error"],
@@ -138,19 +140,26 @@ FITS: dict[str, tuple[str, dict[str, Any]]] = {
     "nb": ("GaussianNB", {}),
     "ridge": ("Ridge", {"alpha": 0.1}),
     "scaler": ("StandardScaler", {}),
+    "minmax": ("MinMaxScaler", {}),
+    "maxabs": ("MaxAbsScaler", {}),
 }
+SCALERS = {"scaler", "minmax", "maxabs"}
 
 
-@given(case=cases, name=st.sampled_from(sorted(FITS)), by_products=st.booleans())
+@given(case=cases, name=st.sampled_from(sorted(FITS)), by_products=st.booleans(), gaps=st.floats(0.0, 0.9))
 @PROFILE
 def test_an_estimator_has_the_attributes_of_a_fit_in_memory(
-    case: dict[str, Any], name: str, by_products: bool
+    case: dict[str, Any], name: str, by_products: bool, gaps: float
 ) -> None:
     cls, params = FITS[name]
     p = max(case["p"], 3)
     X, y = _data(case["seed"], case["n"], p, case["dtype"], name == "nb")
     weights = np.random.default_rng(1).uniform(size=len(y)) if case["weighted"] else None
-    more = {} if weights is None or name in ("pca", "svd", "randomized") else {"sample_weight": weights}
+    if name in SCALERS and X.dtype.kind == "f":  # a part of the first column, and neighbours in the second
+        X[1:][np.random.default_rng(2).uniform(size=len(X) - 1) < gaps, 0] = np.nan
+        X[1 : int(gaps * len(X)), 1] = np.nan
+    weighted = weights is not None and name in ("nb", "ridge", "scaler")
+    more = {"sample_weight": weights} if weighted else {}
     model = getattr(manyfit.estimators, cls)(**params)
     rows = _in_chunks(X, case["kind"], case["rows"])
     wide = by_products and name in ("svd", "randomized")

@@ -10,12 +10,7 @@ from manyfit.cluster.inspection.versions import Versions
 from manyfit.cluster.pool._worker_deaths import WorkerDeaths
 from manyfit.cluster.pool.held_workers import HeldWorkers, describe_held_workers
 from manyfit.cluster.pool.options import PoolOptions, WorkerNames
-from manyfit.cluster.pool.resource_queue import (
-    ResourceQueue,
-    Resources,
-    assign_workers,
-    describe_resources,
-)
+from manyfit.cluster.pool.resource_queue import ResourceQueue, Resources, assign_workers, describe_resources
 from manyfit.cluster.worker.errors import WorkerDied
 
 if TYPE_CHECKING:

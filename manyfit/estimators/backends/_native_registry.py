@@ -9,23 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Fitter:
-    """The functions that fit a drop-in estimator where its data lie.
+    """The functions that fit a drop-in estimator where its data lie."""
 
-    Attributes
-    ----------
-    fit : callable
-        ``fit(estimator, X, y, sample_weight)`` sets the fitted attributes with scikit-learn's names and
-        shapes (``n_features_in_`` too) as arrays on X's device, or raises `Unsupported` before it sets any.
-        y and weights may lie on any device; labels that do not lie with X are numbers from 0 on.
-    check : callable
-        ``check(estimator)`` raises `Unsupported` if the parameters alone, when a search is planned, tell that
-        the estimator is not fitted.
-    methods : mapping of str to callable
-        Other methods, called with the estimator and the method's arguments in place of scikit-learn's own.
-    """
-
+    # ``fit(estimator, X, y, sample_weight)`` sets the fitted attributes with scikit-learn's names and shapes
+    # (``n_features_in_`` too) as arrays on X's device, or raises `Unsupported` before it sets any. y and
+    # weights may lie on any device; labels that do not lie with X are numbers from 0 on.
     fit: Callable[[Any, Any, Any, Any], None]
+    # ``check(estimator)`` raises `Unsupported` if the parameters alone, when a search is planned, tell that
+    # the estimator is not fitted.
     check: Callable[[Any], object]
+    # Other methods, called with the estimator and the method's arguments in place of scikit-learn's own.
     methods: Mapping[str, Callable[..., Any]]
 
 
@@ -41,12 +34,6 @@ def register_fitter(
     """Let manyfit fit the drop-in estimator of a class to arrays that are not NumPy's; see `Fitter`."""
     fitter = _fitters[sklearn_class] = Fitter(fit, check, methods)
     return fitter
-
-
-def unregister_fitter(fitter: Fitter) -> None:
-    """Remove a fitter from all its classes."""
-    for cls in [cls for cls, known in _fitters.items() if known is fitter]:
-        del _fitters[cls]
 
 
 def fitter_of(sklearn_class: type) -> Fitter | None:

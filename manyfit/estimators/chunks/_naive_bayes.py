@@ -1,6 +1,7 @@
 """GaussianNB on an X in chunks: one pass sums each class, and scikit-learn checks the rest."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,31 +11,47 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from manyfit._compat import validate_parameters
 from manyfit.estimators._method_call import clear_fit
 from manyfit.estimators.chunks._least_squares import check_weights
-from manyfit.folds import ChunkRows, NumPyRows, merge_spreads
+from manyfit.folds import ChunkRows, SetwiseMerge, merge_two_spreads
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 Array = NDArray[Any]
 
 
-class _Spread:
-    """The weight, the means and the squares about them of some rows, which are added block by block."""
+@dataclass(frozen=True)
+class _ClassSpreads:
+    """The weight, the means and the squares about them of each class in a read, and of all its rows.
 
-    def __init__(self, p: int) -> None:
-        self.weight, self.mean, self.squares = 0.0, np.zeros(p), np.zeros(p)
+    The last has no weights: scikit-learn smooths by the variance without them.
+    """
 
-    def add(self, Z: Array, weight: Array | None) -> None:
-        """Add rows of float64, which are overwritten."""
-        own = float(len(Z)) if weight is None else float(weight.sum())
-        if not own:
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.average(Z, axis=0, weights=weight)
-            Z -= mean
-            squares = np.einsum("np,np->p", Z, Z) if weight is None else weight @ (Z * Z)
-            merged = merge_spreads(
-                np.array([self.weight, own]), np.stack([self.mean, mean]), self.squares + squares
-            )
-        self.weight, self.mean, self.squares = float(merged[0]), merged[1], merged[2]
+    codes: Array
+    weights: Array | None
+    n_classes: int
+
+    def __call__(self, X: ChunkRows, rows: slice, block: Any, local: Any) -> list[Any]:
+        Z, own = block.take(slice(None)).astype(np.float64), self.codes[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        found: list[Any] = [None] * (self.n_classes + 1)
+        for c in np.unique(own):
+            mine = own == c
+            found[c] = _spread(Z[mine], None if weights is None else weights[mine])
+        found[-1] = _spread(Z, None)
+        if not np.isfinite(found[-1][2]).all():
+            X.require_finite(rows, block)
+            raise ValueError("Input X contains NaN, infinity or a value too large for GaussianNB.")
+        return found
+
+
+def _spread(Z: Array, weights: Array | None) -> tuple[float, Array, Array] | None:
+    """Weight, means and squares about them of rows of float64, which are overwritten; None without weight."""
+    size = float(len(Z)) if weights is None else float(weights.sum())
+    if not size:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.average(Z, axis=0, weights=weights)
+        Z -= mean
+        squares = np.einsum("np,np->p", Z, Z) if weights is None else weights @ (Z * Z)
+    return size, mean, squares
 
 
 def fit(
@@ -49,27 +66,23 @@ def fit(
     check_consistent_length(X, y)
     weights, p = check_weights(sample_weight, len(y)), X.n_columns
     labels, codes = np.unique(y, return_inverse=True)
-    classes, every = [_Spread(p) for _ in labels], _Spread(p)
-    for rows, block, _ in X.chunks():
-        Z, own = block.astype(np.float64), codes[rows]
-        for c in np.unique(own):
-            mine = own == c
-            classes[c].add(Z[mine], None if weights is None else weights[rows][mine])
-        every.add(Z, None)  # scikit-learn smooths by the variance without weights
-        if not np.isfinite(every.squares).all():
-            X.require_finite(rows, NumPyRows(block))
-            raise ValueError(f"Input X contains NaN, infinity or a value too large for {name}.")
-    counts = np.array([one.weight for one in classes])
+    codes = codes.astype(np.min_scalar_type(len(labels)))
+    work, none = _ClassSpreads(codes, weights, len(labels)), (0.0, *np.zeros((2, p)))
+    found = X.reduced(work, SetwiseMerge(merge_two_spreads))
+    *classes, (n, _, squares) = (none if one is None else one for one in found)
+    if not np.isfinite(squares).all():
+        raise ValueError(f"Input X contains a value too large for {name}.")
+    counts = np.array([weight for weight, _, _ in classes])
     seen = ~np.isclose(counts, 0.0)[:, None]  # scikit-learn leaves other classes at zero
-    means = np.where(seen, [one.mean for one in classes], 0.0)
+    means = np.where(seen, [mean for _, mean, _ in classes], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.where(seen, np.array([one.squares for one in classes]) / counts[:, None], 0.0)
+        variances = np.where(seen, np.array([own for _, _, own in classes]) / counts[:, None], 0.0)
     small = sklearn_class_of(type(estimator))(**estimator.get_params(deep=False))
     small.fit(means, labels, sample_weight=counts)  # checks the priors
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     clear_fit(estimator)
     estimator.classes_, estimator.n_features_in_ = labels, p
-    estimator.epsilon_ = dtype.type(estimator.var_smoothing * float((every.squares / every.weight).max()))
+    estimator.epsilon_ = dtype.type(estimator.var_smoothing * float((squares / n).max()))
     estimator.theta_, estimator.var_ = means.astype(dtype), (variances + estimator.epsilon_).astype(dtype)
     estimator.class_count_, estimator.class_prior_ = counts.astype(dtype), small.class_prior_.astype(dtype)
     if X.names:

@@ -1,7 +1,8 @@
-"""Scalers on an X that is read in chunks: they are fitted block by block, and their output is read lazily."""
+"""Scalers on an X that is read in chunks: they are fitted to sums, and their output is read lazily."""
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.estimators._method_call import clear_fit
-from manyfit.folds import ChunkRows
+from manyfit.folds import ChunkRows, Spreads, Workers
 
 Array = NDArray[Any]
 
@@ -35,7 +36,6 @@ class TransformedRows(ChunkRows):
         self._read_at = rows.times_anew
         self.recomputed = rows.recomputed
         self.identity = (*rows.identity, id(self))
-        self.workers = rows.workers
         if affine is not None and self.dtype == np.float64:
             self.known_sums = rows.known_sums.mapped(*affine)
 
@@ -46,6 +46,15 @@ class TransformedRows(ChunkRows):
             self._sample = None
             vars(self).pop("known_sums", None)
         super().start_anew()
+
+    @property
+    def original(self) -> ChunkRows:
+        return self._rows.original
+
+    @property
+    def workers(self) -> Workers | None:  # type: ignore[override]
+        """Who reads the other source."""
+        return self._rows.workers
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._apply(self._rows.load_frame(start, stop)))
@@ -75,44 +84,95 @@ class TransformedRows(ChunkRows):
 def fit(
     estimator: Any, inner: Callable[..., Any], X: ChunkRows, y: Any = None, sample_weight: Any = None
 ) -> Any:
-    """Fit a scaler whose ``partial_fit`` on all blocks is its ``fit``."""
+    """Fit a scaler to sums of its columns, or block by block where these do not do."""
     clear_fit(estimator)
-    if sample_weight is None and hasattr(estimator, "with_std") and _fit_to_known(estimator, X):
+    weights = None if sample_weight is None else _check_weights(X, sample_weight)
+    is_summed = X.dtype != object and (weights is None or bool((weights >= 0.0).all()))
+    if is_summed and _fit_to_sums(estimator, X, weights):
         return estimator
-    return partial_fit(estimator, inner, X, y, sample_weight)
+    return partial_fit(estimator, inner, X, y, weights)
 
 
-def _fit_to_known(estimator: Any, X: ChunkRows) -> bool:
-    """Fit StandardScaler to moments that an earlier pass has summed; False if that does not do."""
-    known = X.known_sums.of_columns(X.n_columns)
-    if known is None:
+def _check_weights(X: ChunkRows, sample_weight: Any) -> Array:
+    weights = np.asarray(sample_weight)
+    if weights.shape != (len(X),):
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(len(X),)}!")
+    return weights
+
+
+def _fit_to_sums(estimator: Any, X: ChunkRows, weights: Array | None) -> bool:
+    """Fit a scaler to sums of the columns, those of an earlier pass if they do; False if none will do."""
+    standardizes = hasattr(estimator, "with_std")
+    known = X.known_sums.of_columns(X.n_columns) if standardizes and weights is None else None
+    if known is not None:
+        n, no_ends = np.full(X.n_columns, float(known.rows)), np.full((2, X.n_columns), [[-np.inf], [np.inf]])
+        if _standardize(estimator, X, Spreads(n, known.mean, np.diagonal(known.scatter), *no_ends)):
+            return True
+    found: Spreads = X.reduced(_SpreadColumns(weights), Spreads.merged)
+    empty = found.counts == 0.0
+    if not (np.isfinite(found.low) & np.isfinite(found.high) | empty).all():
+        return False  # scikit-learn refuses infinity
+    if standardizes:
+        return _standardize(estimator, X, found, weights is not None)
+    estimator.partial_fit(_as_rows(X, *(np.where(empty, np.nan, end) for end in (found.low, found.high))))
+    _note_rows(estimator, X, X.shape[0])
+    return True
+
+
+@dataclass(frozen=True)
+class _SpreadColumns:
+    """The columns of a read."""
+
+    weights: Array | None
+
+    def __call__(self, X: ChunkRows, rows: slice, block: Any, local: Any) -> Spreads:
+        own = None if self.weights is None else self.weights[rows].astype(np.float64)
+        return Spreads.of_columns(block.take(slice(None)).astype(np.float64), own)
+
+
+def _standardize(estimator: Any, X: ChunkRows, sums: Spreads, has_weights: bool = False) -> bool:
+    """Fit StandardScaler to sums; False where scikit-learn may take a column for constant by rounding."""
+    counts, mean, eps, empty = sums.counts, sums.means, np.finfo(np.float64).eps, sums.counts == 0.0
+    variance = sums.squares / np.where(empty, 1.0, counts)
+    constant = empty | (sums.low == sums.high)
+    least = counts * eps * variance + (counts * mean * eps) ** 2  # of scikit-learn
+    if not (constant | (variance > DOUBTFUL * least)).all() or not np.isfinite(variance).all():
         return False
-    n, mean, eps = known.rows, known.mean, np.finfo(np.float64).eps
-    variance = np.diagonal(known.scatter) / n
-    # scikit-learn takes a column for constant below this.
-    if not (variance > DOUBTFUL * (n * eps * variance + (n * mean * eps) ** 2)).all():
-        return False
+    variance = np.where(constant, 0.0, variance)
     spread = np.sqrt(variance)
-    estimator.partial_fit(
-        np.stack([mean - spread, mean + spread]).astype(X.dtype if X.dtype.kind == "f" else float)
-    )
-    estimator.n_samples_seen_ = type(estimator.n_samples_seen_)(n)
+    rows = [np.where(empty, np.nan, end) for end in (mean - spread, mean + spread)]
+    rows += [np.where(counts < counts.max(), np.nan, mean)] if np.ptp(counts) else []  # counts of each column
+    made = _as_rows(X, *rows)
+    estimator.partial_fit(made, sample_weight=np.ones(len(made)) if has_weights else None)
+    dtype = np.asarray(estimator.n_samples_seen_).dtype
+    _note_rows(estimator, X, counts.astype(dtype) if np.ptp(counts) else dtype.type(counts[0]))
+    # What scikit-learn makes of a column of gaps stays.
     if estimator.mean_ is not None:
-        estimator.mean_ = mean
+        estimator.mean_ = np.where(empty, estimator.mean_, mean)
     if estimator.var_ is not None:
-        estimator.var_, estimator.scale_ = variance, spread
+        scale = np.where(constant, 1.0, spread)
+        estimator.var_ = np.where(empty, estimator.var_, variance)
+        estimator.scale_ = np.where(empty, estimator.scale_, scale)
+    return True
+
+
+def _as_rows(X: ChunkRows, *rows: Array) -> Array:
+    """Made rows of X, in the dtype in which scikit-learn has it."""
+    return np.stack(rows).astype(X.dtype if X.dtype.kind == "f" else np.float64)
+
+
+def _note_rows(estimator: Any, X: ChunkRows, n: Any) -> None:
+    """Give a scaler that was fitted to made rows the number of rows of X, and its names."""
+    estimator.n_samples_seen_ = n
     if X.names:
         estimator.feature_names_in_ = np.array(X.names, dtype=object)
-    return True
 
 
 def partial_fit(
     estimator: Any, inner: Callable[..., Any], X: ChunkRows, y: Any = None, sample_weight: Any = None
 ) -> Any:
     """Continue a fit with the blocks of X, by scikit-learn's own ``partial_fit``."""
-    more = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
-    if more and more["sample_weight"].shape != (len(X),):
-        raise ValueError(f"sample_weight.shape == {more['sample_weight'].shape}, expected {(len(X),)}!")
+    more = {} if sample_weight is None else {"sample_weight": _check_weights(X, sample_weight)}
     for rows, block in X.frames():
         estimator.partial_fit(block, **{name: value[rows] for name, value in more.items()})
     return estimator

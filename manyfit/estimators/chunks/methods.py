@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.arrays import compute_dask_inputs
+from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares, _naive_bayes, _transformers
 from manyfit.estimators.chunks._lazy import ROWWISE, lazily
 from manyfit.estimators.chunks.frames import begins_with_columns, why_not_summed
@@ -112,7 +114,8 @@ def in_chunks(
     if hasattr(given.get("y"), "__dask_graph__"):
         (given["y"],) = compute_dask_inputs([given["y"]], type(estimator).__name__)
     prepare_rows(found.rows, given.get("y"))
-    return (method(estimator, inner, found.rows, *_positional(given, args), **given),)
+    with chunk_workers(found.rows) if name in ("fit", "fit_transform") else nullcontext():
+        return (method(estimator, inner, found.rows, *_positional(given, args), **given),)
 
 
 def _positional(given: dict[str, Any], args: Sequence[Any]) -> list[Any]:

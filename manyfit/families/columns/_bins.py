@@ -6,14 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import KBinsDiscretizer
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import Array, register_column_step
 from manyfit.folds import FoldColumns, LinearColumns, NumberColumn, Unsupported
-
-Array = NDArray[Any]
 
 # Numbers that are this near to an edge, in units of their size, may lie on its other side in scikit-learn.
 NEAR = 1e-9

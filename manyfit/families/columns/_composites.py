@@ -27,13 +27,7 @@ View = FoldColumns | TransformedMoments
 
 
 def check_step(step: Any) -> None:
-    """Raise `Unsupported` with the reason if the parameters of a step are not served.
-
-    Parameters
-    ----------
-    step : transformer
-        Unfitted; also "passthrough", "drop" or None.
-    """
+    """Raise `Unsupported` with the reason if the parameters of a step are not served."""
     known = column_step_of(type(step)) or affine_step_of(type(step))
     if known is None:
         raise Unsupported(f"{type(step).__name__} is not known to be linear in the columns of X")
@@ -47,12 +41,7 @@ def check_step(step: Any) -> None:
 def check_output(step: Any, kind: str | None) -> None:
     """Raise `Unsupported` unless the frame or array that a step returns holds the same numbers.
 
-    Parameters
-    ----------
-    step : transformer
-        Unfitted.
-    kind : str or None
-        As `set_output` takes it; None for that of scikit-learn's configuration.
+    `kind` is as `set_output` takes it; None for that of scikit-learn's configuration.
     """
     kind = kind or get_config()["transform_output"]
     if kind not in ("default", "pandas"):
@@ -68,24 +57,8 @@ def check_output(step: Any, kind: str | None) -> None:
 def apply_step(step: Any, view: View) -> View:
     """The view of a fold behind a step: of its columns as long as steps read columns, else of its moments.
 
-    Parameters
-    ----------
-    step : transformer
-        Unfitted; also "passthrough", "drop" or None.
-    view : FoldColumns or TransformedMoments
-        The view before the step.
-
-    Returns
-    -------
-    FoldColumns or TransformedMoments
-        As scikit-learn would fit the step on this fold.
-
-    Raises
-    ------
-    Unsupported
-        Where this is not linear, or scikit-learn would warn or raise.
-    MomentsNeeded
-        If the step reads moments while the search is planned.
+    Raises `Unsupported` where this is not linear, or scikit-learn would warn or raise, and `MomentsNeeded` if
+    the step reads moments while the search is planned.
     """
     if isinstance(view, FoldColumns):
         column_step = column_step_of(type(step))
@@ -102,34 +75,12 @@ def apply_step(step: Any, view: View) -> View:
 
 
 def moments_behind(view: View) -> TransformedMoments:
-    """The moments of a view.
-
-    Parameters
-    ----------
-    view : FoldColumns or TransformedMoments
-        The view before the last step.
-
-    Returns
-    -------
-    TransformedMoments
-        Its training moments.
-    """
+    """The training moments of a view."""
     return view.moments if isinstance(view, FoldColumns) else view
 
 
 def map_behind(view: View) -> TransformedMoments:
-    """The features of a view as a map of the rows; without moments, where these are not known.
-
-    Parameters
-    ----------
-    view : FoldColumns or TransformedMoments
-        The view before the last step.
-
-    Returns
-    -------
-    TransformedMoments
-        As passes over the rows read it.
-    """
+    """The features of a view as a map of the rows; without moments, where these are not known."""
     return view.without_moments if isinstance(view, FoldColumns) else view
 
 

@@ -10,13 +10,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import Array, register_column_step
 from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, Unsupported, as_categories
 
-Array = NDArray[Any]
 Codes = tuple[int, ...]
 
 
@@ -141,27 +139,13 @@ class OrdinalEncoderStep:
 
 @dataclass(frozen=True)
 class Known:
-    """The categories that an encoder knows of one column.
+    """The categories that an encoder knows of one column."""
 
-    Attributes
-    ----------
-    labels : tuple
-        In the encoder's order.
-    codes : tuple of tuple of int
-        The codes of each.
-    counts : ndarray of int
-        The training rows of each.
-    others : tuple of int
-        The codes of all other categories.
-    unknown : bool
-        Whether a training or test row has one of the others.
-    """
-
-    labels: tuple[Any, ...]
-    codes: tuple[Codes, ...]
-    counts: Array
-    others: Codes
-    unknown: bool
+    labels: tuple[Any, ...]  # in the encoder's order
+    codes: tuple[Codes, ...]  # the codes of each
+    counts: Array  # the training rows of each
+    others: Codes  # the codes of all other categories
+    unknown: bool  # whether a training or test row has one of the others
 
 
 def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] | None = None) -> Known:

@@ -26,9 +26,7 @@ from manyfit.folds import (
 class SimpleImputerStep:
     """SimpleImputer (1.9), for gaps that are NaN, or None in columns of categories.
 
-    References
-    ----------
-    sklearn.impute.SimpleImputer: of several most frequent values the smallest is taken.
+    Reference: sklearn.impute.SimpleImputer: of several most frequent values the smallest is taken.
     """
 
     serves = (SimpleImputer,)

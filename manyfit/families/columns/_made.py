@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, SplineTransformer
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import Array, register_column_step
 from manyfit.folds import FoldColumns, LinearColumns, Unsupported, product_columns
 from manyfit.introspection.structural_key import Unkeyable, structural_key
-
-Array = NDArray[Any]
 
 
 class PolynomialFeaturesStep:

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
-from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, refused_warnings
+from manyfit.families.protocol import Answers, Array, Cost, Responses, Role, Shape, refused_warnings
 from manyfit.folds import Fold, SomeRows, Unsupported, map_threads
 
-Array = NDArray[Any]
 Model = Any  # what a family keeps of one fitted setting
 
 # Numbers that a thread holds at a time, to predict rows: they stay in the second-level cache.
@@ -24,25 +23,12 @@ MIN_BLOCKS = 4
 
 @dataclass(frozen=True)
 class ClassAnswers(Answers):
-    """Answers of one classifier a setting.
+    """Answers of one classifier a setting."""
 
-    Attributes
-    ----------
-    models : tuple
-        What `predictions` reads of each setting; None for refused ones.
-    predictions : callable
-        Gives the responses of some models for rows of X.
-    classes : ndarray of shape (n_classes,)
-        See `Answers`.
-    refused : mapping of int to str
-        See `Answers`.
-    fits_made : int
-        See `Answers`.
-    """
-
-    models: tuple[Model, ...]
+    models: tuple[Model, ...]  # what `predictions` reads of each setting; None for refused ones
+    # Gives the responses of some models for rows of X.
     predictions: Callable[[Any, Sequence[Model]], Mapping[str, Array]]
-    classes: Array = field(kw_only=True)
+    classes: Array = field(kw_only=True)  # (n_classes,)
     refused: Mapping[int, str] = field(default_factory=dict)
     fits_made: int = 0
 
@@ -52,14 +38,12 @@ class ClassAnswers(Answers):
         return len(self.classes)
 
     def subset(self, settings: Sequence[int]) -> "ClassAnswers":
-        """See `Answers`."""
         return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         X = fold.rows(role)
-        X = X.take(slice(None)) if isinstance(X, SomeRows) else X
-        require_finite(X)
+        if not isinstance(X, SomeRows):
+            require_finite(X)
         return self.predictions(X, self.models)
 
 
@@ -126,6 +110,29 @@ def in_row_blocks(task: Callable[[Array], Any], X: Array, width: int) -> list[An
     return map_threads(task, blocks) if len(blocks) >= MIN_BLOCKS else [task(block) for block in blocks]
 
 
+def rowwise(
+    function: Callable[[Array], tuple[Array, ...]], X: Any, width: int | None = None, axis: int = 0
+) -> tuple[Array, ...]:
+    """The arrays that a function gives for blocks of rows, joined along an axis.
+
+    Blocks fit a cache where the function holds `width` numbers a row; if that is None, they are all rows in
+    memory. Workers of a cluster have to be able to import the function: they call it where they read X.
+    """
+    if isinstance(X, SomeRows):
+        return X.mapped(partial(_of_read, function, width, axis), axis)
+    if width is None:
+        return function(X)
+    parts = in_row_blocks(function, X, width)
+    return tuple(np.concatenate(one, axis) for one in zip(*parts, strict=True))
+
+
+def _of_read(
+    function: Callable[[Array], tuple[Array, ...]], width: int | None, axis: int, X: Array
+) -> tuple[Array, ...]:
+    require_finite(X)
+    return rowwise(function, X, width, axis)
+
+
 def labels_of_largest(scores: Array, classes: Array) -> Array:
     """The class of the largest score, the first of several, from scores (m, n, n_classes)."""
     return np.asarray(classes[np.argmax(scores, axis=2)])
@@ -149,9 +156,7 @@ def one_fit_cost(n_settings: int, shape: Shape, *, fit: float, predict: float) -
 def discriminant_responses(scores: Array, classes: Array) -> Responses:
     """Responses from scores (m, n, n_classes) whose softmax are probabilities.
 
-    References
-    ----------
-    sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
+    Reference: sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
     """
 
     def decisions() -> Array:

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 from sklearn.preprocessing import binarize
 
@@ -24,6 +23,7 @@ from manyfit.families.generative._answers import (
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -33,8 +33,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 # scikit-learn warns of a smaller alpha, or takes the logarithm of zero.
 MIN_ALPHA = 1e-10
@@ -60,9 +58,7 @@ class CountFamily(Family):
 
     The weights of one setting at a time are in memory, since text has many features.
 
-    References
-    ----------
-    sklearn.naive_bayes (1.9): ``_update_feature_log_prob``, ``_update_class_log_prior`` and
+    Reference: sklearn.naive_bayes (1.9): ``_update_feature_log_prob``, ``_update_class_log_prior`` and
     ``_joint_log_likelihood`` of each class.
     """
 

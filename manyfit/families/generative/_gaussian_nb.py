@@ -5,21 +5,21 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.naive_bayes import GaussianNB
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
     fit_once,
     given_priors,
-    in_row_blocks,
     joint_probabilities,
     labels_of_largest,
     make_models,
     one_fit_cost,
+    rowwise,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    Array,
     ClassSums,
     Cost,
     Family,
@@ -33,12 +33,11 @@ from manyfit.folds import (
     ClassSpreads,
     Fold,
     SingleFold,
+    SomeRows,
     Unsupported,
     map_threads,
     merge_spreads,
 )
-
-Array = NDArray[Any]
 
 # Two joint log-likelihoods are told apart if they differ by so many times their rounding.
 SAFETY = 16.0
@@ -88,9 +87,7 @@ class GaussianFamily(Family):
     rounding could decide, and all rows where probabilities are scored, are computed as scikit-learn does,
     from its own fit: equal probabilities of several rows count, and the last bit makes them equal.
 
-    References
-    ----------
-    sklearn.naive_bayes.GaussianNB (1.9): ``fit`` and ``_joint_log_likelihood``.
+    Reference: sklearn.naive_bayes.GaussianNB (1.9): ``fit`` and ``_joint_log_likelihood``.
     """
 
     serves = (GaussianNB,)
@@ -109,10 +106,11 @@ class GaussianFamily(Family):
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: ClassedFold | SingleFold
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
-            exact = cache(partial(_exact_fit, estimator, folded.fold(i)))
-            merged = None
+            merged, is_in_chunks = None, False
             if isinstance(folded, ClassedFold):
                 merged = _merged_fit(folded.class_spreads(i), settings)
+                is_in_chunks = folded.is_in_chunks
+            exact = cache(partial(_exact_fit, estimator, folded.fold(i), is_in_chunks))
             one = exact() if merged is None else merged
             models, refused = make_models(partial(_gaussians, one), settings)
             predictions = partial(_predictions, one, exact)
@@ -154,8 +152,11 @@ def _drift(one: OneFit, variances: Array) -> float:
     return 8.0 * (one.error + of_mean + of_mean**2 + of_largest**2)
 
 
-def _exact_fit(estimator: Any, fold: Fold) -> OneFit:
+def _exact_fit(estimator: Any, fold: Fold, is_in_chunks: bool) -> OneFit:
     """The fit of a fold, of which no bit differs from scikit-learn's."""
+    if is_in_chunks:
+        rows: Any = fold.rows("train")
+        return _fit_in_passes(rows, fold.y_train)
     X, y, weights = fold.X_train, fold.y_train, fold.fit_weight
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.shape[1] > 0
     if plain and y.ndim == 1 and y.dtype.kind in "iub" and weights is None:
@@ -187,6 +188,45 @@ def _fit_in_parts(X: Array, y: Array) -> OneFit:
     return OneFit(classes, counts / counts.sum(), means, variances, 0.0, whole.max())
 
 
+def _fit_in_passes(X: SomeRows, y: Array) -> OneFit:
+    """The same in two passes over rows in chunks: NumPy adds up rows one after the other."""
+    if X.shape[1] == 1 or not X.is_sorted:
+        # It adds up a single column in another order.
+        if 2 * X.shape[0] * X.X.row_bytes > X.X.source.memory:
+            raise Unsupported("the training rows of a fold would need more than memory_limit")
+        return _fit_in_parts(np.asarray(X.take(slice(None)), dtype=np.float64), y)
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        raise Unsupported("the training rows have one class")
+    sizes, means = np.array([len(y), *counts], dtype=np.float64)[:, None], None
+    for _ in range(2):
+        sums: list[Array | None] = [None] * len(sizes)
+        with strict_arithmetic():
+            for places, block in X.in_turn():
+                rows = block.astype(np.float64)
+                for c in range(-1, len(classes)):
+                    own = rows if c < 0 else rows[codes[places] == c]
+                    if means is not None:
+                        own = own - means[c + 1]
+                        own *= own
+                    sums[c + 1] = _added(sums[c + 1], own)
+            found = np.stack([one for one in sums if one is not None]) / sizes
+        if means is None:
+            means = found
+    assert means is not None
+    if not (np.isfinite(means).all() and np.isfinite(found).all()):
+        raise Unsupported("X holds NaN or infinity")
+    prior = sizes[1:, 0] / sizes[1:, 0].sum()
+    return OneFit(classes, prior, means[1:], found[1:], 0.0, found[0].max())
+
+
+def _added(total: Array | None, rows: Array) -> Array | None:
+    """A sum to which rows are added one after the other."""
+    if not len(rows):
+        return total
+    return np.asarray(np.add.reduce(rows if total is None else np.concatenate([total[None], rows]), axis=0))
+
+
 def _fit(estimator: Any, fold: Fold) -> OneFit:
     """A fit of scikit-learn's own."""
     fitted = fit_once(estimator, {"var_smoothing": PROBE, "priors": None}, fold)
@@ -214,7 +254,8 @@ def _predictions(
         """Joint log-likelihoods (m, n, n_classes), of which no bit differs from scikit-learn's."""
         if one.error:
             models = [_gaussians(exact(), model.setting) for model in models]
-        return _joint_log_likelihoods(exact().means, X, models)
+        of_rows = partial(_joint_log_likelihoods, exact().means, models)
+        return rowwise(of_rows, X, axis=1)[0]
 
     return Responses(
         predict=lambda: _labels(one, joint, X, models),
@@ -222,7 +263,7 @@ def _predictions(
     )
 
 
-def _joint_log_likelihoods(means: Array, X: Array, models: Sequence[Gaussians]) -> Array:
+def _joint_log_likelihoods(means: Array, models: Sequence[Gaussians], X: Array) -> tuple[Array]:
     """Joint log-likelihoods (m, n, n_classes) in the order of scikit-learn's operations."""
     joint = []
     with strict_arithmetic():
@@ -234,7 +275,7 @@ def _joint_log_likelihoods(means: Array, X: Array, models: Sequence[Gaussians]) 
                 n_ij = n_ij - 0.5 * np.sum(square / variances, axis=1)
                 columns.append(np.log(prior) + n_ij)
             joint.append(np.stack(columns))
-    return np.stack(joint).transpose(0, 2, 1)
+    return (np.stack(joint).transpose(0, 2, 1),)
 
 
 def _labels(
@@ -249,11 +290,12 @@ def _labels(
     densities = [_log_density(one.means[c], c, models) for c in range(len(one.classes))]
     scale = max(density.scale for density in densities)
     drift = max(model.drift for model in models)
-    parts = in_row_blocks(partial(_codes, densities, scale, drift), X, X.shape[1] + 4 * len(models))
-    codes, near = (np.concatenate(part) for part in zip(*parts, strict=True))
+    codes, near = rowwise(partial(_codes, densities, scale, drift), X, X.shape[1] + 4 * len(models))
     for j in map(int, np.flatnonzero(near.any(axis=0))):
         rows = np.flatnonzero(near[:, j])
-        codes[rows, j] = np.argmax(joint(X[rows], [models[j]])[0], axis=1)
+        codes[rows, j] = np.argmax(
+            joint(X.take(rows) if isinstance(X, SomeRows) else X[rows], [models[j]])[0], axis=1
+        )
     return np.asarray(one.classes[codes.T])
 
 

@@ -1,15 +1,13 @@
 """Ledoit and Wolf's shrinkage of the covariance of each class, from its scatter and a pass over its rows."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.folds import Fold, Unsupported
-
-Array = NDArray[Any]
 
 # A standard deviation that is a smaller share of the mean may be rounding, for which scikit-learn takes 1.
 LEAST_DEVIATION = 1e-7
@@ -20,24 +18,13 @@ LEAST_DISTANCE = 1e-5
 
 @dataclass(frozen=True)
 class ClassRows:
-    """The training rows of a fold with their classes, and the moments of these.
+    """The training rows of a fold with their classes, and the moments of these."""
 
-    Attributes
-    ----------
-    fold : Fold
-        The rows, which are read on first use.
-    labels : ndarray of shape (n_classes,)
-        Labels of the classes.
-    means : ndarray of shape (n_classes, p)
-        Means of the classes.
-    covariances : ndarray of shape (n_classes, p, p)
-        Their covariance matrices, divided by the numbers of rows.
-    """
-
-    fold: Fold
-    labels: Array
-    means: Array
-    covariances: Array
+    fold: Fold  # the rows, which are read on first use
+    labels: Array  # (n_classes,), labels of the classes
+    means: Array  # (n_classes, p), means of the classes
+    covariances: Array  # (n_classes, p, p), their covariance matrices, divided by the numbers of rows
+    is_in_chunks: bool = False  # whether the rows are read in chunks
 
     @cached_property
     def shrunk(self) -> Array:
@@ -45,23 +32,36 @@ class ClassRows:
 
         Raises `Unsupported` where rounding could show.
 
-        References
-        ----------
-        sklearn.covariance.ledoit_wolf (1.9) of standardised columns, in LinearDiscriminantAnalysis.
+        Reference: sklearn.covariance.ledoit_wolf (1.9) of standardised columns, in
+        LinearDiscriminantAnalysis.
         """
-        X, y, out = self.fold.X_train, self.fold.y_train, self.covariances.copy()
-        for c, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            variances = np.diagonal(covariance).copy()
-            if not (np.sqrt(variances) > LEAST_DEVIATION * np.abs(mean)).all():
-                raise Unsupported("a column is constant within a class")
-            out[c] *= 1.0 - _shrinkage(X[y == self.labels[c]] - mean, covariance, variances)
-            np.fill_diagonal(out[c], variances)
+        variances = np.diagonal(self.covariances, axis1=1, axis2=2)
+        if not (np.sqrt(variances) > LEAST_DEVIATION * np.abs(self.means)).all():
+            raise Unsupported("a column is constant within a class")
+        codes = np.searchsorted(self.labels, self.fold.y_train)
+        sizes, lengths, out = np.bincount(codes), np.zeros(len(codes)), self.covariances.copy()
+        if self.means.shape[1] > 1:
+            of_rows = partial(_squared_lengths, self.means, variances)
+            if self.is_in_chunks:
+                rows: Any = self.fold.rows("train")
+                lengths = rows.summed(of_rows, codes)
+            else:
+                lengths = of_rows(self.fold.X_train, codes)
+        for c, covariance in enumerate(self.covariances):
+            out[c] *= 1.0 - _shrinkage(int(sizes[c]), float(lengths[c]), covariance, variances[c])
+            np.fill_diagonal(out[c], variances[c])
         return out
 
 
-def _shrinkage(centred: Array, covariance: Array, variances: Array) -> float:
+def _squared_lengths(means: Array, variances: Array, X: Array, codes: Array) -> Array:
+    """The sum over the rows of each class of their squared length, squared, in standardised columns."""
+    lengths = [((X[codes == c] - mean) ** 2) @ (1.0 / variances[c]) for c, mean in enumerate(means)]
+    return np.array([float(own @ own) for own in lengths])
+
+
+def _shrinkage(n: int, lengths: float, covariance: Array, variances: Array) -> float:
     """The shrinkage of standardised columns, whose covariances are correlations."""
-    n, p = centred.shape
+    p = len(variances)
     if p == 1:
         return 0.0
     scale = np.sqrt(variances)
@@ -69,6 +69,5 @@ def _shrinkage(centred: Array, covariance: Array, variances: Array) -> float:
     distance = (size - p) / p
     if not distance > LEAST_DISTANCE * size / p:
         raise Unsupported("rounding shows in the shrinkage of nearly independent columns")
-    lengths = (centred**2) @ (1.0 / variances)
-    noise = (float(lengths @ lengths) / n - size) / (p * n)
+    noise = (lengths / n - size) / (p * n)
     return min(noise, distance) / distance

@@ -1,12 +1,11 @@
 """LinearDiscriminantAnalysis: one eigendecomposition of the covariance within classes for all settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -16,10 +15,12 @@ from manyfit.families.generative._answers import (
     given_priors,
     in_row_blocks,
     make_models,
+    rowwise,
     strict_arithmetic,
 )
 from manyfit.families.generative._ledoit_wolf import ClassRows
 from manyfit.families.protocol import (
+    Array,
     ClassSums,
     Cost,
     Family,
@@ -28,9 +29,7 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import ClassedFold, ClassMoments, SingleFold, Unsupported
-
-Array = NDArray[Any]
+from manyfit.folds import ClassedFold, ClassMoments, SingleFold, SomeRows, Unsupported
 
 # scikit-learn's solvers and ours round differently. Settings for which that could move a decision value by
 # more than this are left to scikit-learn, and so are rows as near as that to the boundary of two classes.
@@ -39,6 +38,9 @@ MOST_ROUNDING = 1e-8
 ROUNDING = 8.0
 # Below this ratio of the extreme eigenvalues scikit-learn's least squares may drop a direction.
 MIN_SPECTRAL_RATIO = 1e-12
+
+
+METHODS = ("predict", "decision_function", "predict_proba")
 
 
 class Discriminant(NamedTuple):
@@ -61,10 +63,8 @@ class LinearDiscriminantFamily(Family):
     the covariance within classes: shrunken for "lsqr" and "eigen", pooled for "svd". ``shrinkage="auto"``
     shrinks that of each class by itself.
 
-    References
-    ----------
-    sklearn.discriminant_analysis.LinearDiscriminantAnalysis (1.9): ``_solve_lstsq``, ``_solve_eigen`` and
-    ``_solve_svd``.
+    Reference: sklearn.discriminant_analysis.LinearDiscriminantAnalysis (1.9): ``_solve_lstsq``,
+    ``_solve_eigen`` and ``_solve_svd``.
     """
 
     serves = (LinearDiscriminantAnalysis,)
@@ -118,7 +118,8 @@ def _classes(folded: ClassedFold | SingleFold, i: int) -> tuple[ClassMoments, Cl
     if not (np.isfinite(found.scatters).all() and np.isfinite(found.offsets).all()):
         raise Unsupported("the training rows have no finite moments")
     covariances = found.scatters / found.counts[:, None, None]
-    return found, ClassRows(fold, found.labels, found.origin + found.offsets, covariances)
+    is_in_chunks = isinstance(folded, ClassedFold) and folded.is_in_chunks
+    return found, ClassRows(fold, found.labels, found.origin + found.offsets, covariances, is_in_chunks)
 
 
 def _require_components(estimator: Any, classes: ClassMoments) -> None:
@@ -226,7 +227,10 @@ def _require_rank(squares: Array, between: Array, tol: float) -> None:
         raise Unsupported("tol drops a direction between the classes")
 
 
-def _predictions(classes: ClassMoments, X: Array, models: Sequence[Discriminant]) -> Responses:
+def _predictions(classes: ClassMoments, X: Any, models: Sequence[Discriminant]) -> Responses:
+    if isinstance(X, SomeRows):
+        of_rows = {name: partial(_response, classes, models, name) for name in METHODS}
+        return Responses(**{name: partial(_mapped, X, one) for name, one in of_rows.items()})
     labels, binary = classes.labels, len(classes.labels) == 2
     rounding = np.array([one.rounding for one in models])
 
@@ -265,6 +269,15 @@ def _predictions(classes: ClassMoments, X: Array, models: Sequence[Discriminant]
         decision_function=decisions,
         predict_proba=probabilities,
     )
+
+
+def _response(classes: ClassMoments, models: Sequence[Discriminant], name: str, X: Array) -> tuple[Array]:
+    """A response for rows in memory."""
+    return (_predictions(classes, X, models)[name],)
+
+
+def _mapped(X: SomeRows, of_rows: Callable[[Array], tuple[Array]]) -> Array:
+    return rowwise(of_rows, X, axis=1)[0]
 
 
 def _codes(X: Array, origin: Array, models: Sequence[Discriminant], rounding: Array) -> Array:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestCentroid
 
 from manyfit.families.generative._answers import (
@@ -18,6 +17,7 @@ from manyfit.families.generative._answers import (
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -28,17 +28,13 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
-
 METHODS = ("predict", "decision_function", "predict_proba")
 
 
 class CentroidFamily(Family):
     """NearestCentroid with the Euclidean metric: deviations of class means are cut by the threshold.
 
-    References
-    ----------
-    sklearn.neighbors.NearestCentroid.fit (1.9).
+    Reference: sklearn.neighbors.NearestCentroid.fit (1.9).
     """
 
     serves = (NearestCentroid,)

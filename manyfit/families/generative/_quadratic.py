@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from manyfit.families.generative._answers import (
@@ -17,6 +16,7 @@ from manyfit.families.generative._answers import (
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -26,8 +26,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 
 class Ellipsoids(NamedTuple):
@@ -43,9 +41,8 @@ class QuadraticFamily(Family):
     The axes of a class do not depend on ``reg_param``. Decision values come from scikit-learn's own formulas,
     so that no bit differs.
 
-    References
-    ----------
-    sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis (1.9): ``_solve_svd``, ``_decision_function``.
+    Reference: sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis (1.9): ``_solve_svd``,
+    ``_decision_function``.
     """
 
     serves = (QuadraticDiscriminantAnalysis,)

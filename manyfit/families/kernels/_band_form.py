@@ -4,22 +4,18 @@
 rate of memory; this one multiplies panels of `WIDTH` columns. A solution with ``B + alpha I`` costs little
 for each alpha.
 
-References
-----------
-Bischof, Lang, Sun: A framework for symmetric band reduction (2000). Joffrain et al.: Accumulating Householder
-transformations, revisited (2006).
+References: Bischof, Lang, Sun: A framework for symmetric band reduction (2000). Joffrain et al.: Accumulating
+Householder transformations, revisited (2006).
 """
 
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Columns beside the diagonal: fewer make the products thin, more make solutions with the band slow.
 WIDTH = 64
@@ -33,10 +29,7 @@ POWERS, NORM_FACTOR = 8, 2.0
 class BandForm:
     """``K = Q B Q'`` with a band matrix B.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        A symmetric matrix of finite numbers, of which the upper triangle is read. It is overwritten.
+    The upper triangle of K, (n, n), is read, which holds finite numbers. K is overwritten.
     """
 
     def __init__(self, K: Array) -> None:

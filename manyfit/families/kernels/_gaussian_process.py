@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -26,8 +26,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.structural_key import structural_key
-
-Array = NDArray[Any]
 
 # Kernels of scikit-learn's, without those whose values are not one matrix, or are a function of a user's.
 KERNELS = {
@@ -49,9 +47,7 @@ class GaussianProcessFamily(Family):
     So predictions are scikit-learn's to the bit, whatever the condition of the matrix. In memory are two
     matrices of the training rows, as in a fit, and one of the rows to predict.
 
-    References
-    ----------
-    sklearn.gaussian_process.GaussianProcessRegressor (1.9): ``fit`` and ``predict``.
+    Reference: sklearn.gaussian_process.GaussianProcessRegressor (1.9): ``fit`` and ``predict``.
     """
 
     serves = (GaussianProcessRegressor,)
@@ -180,31 +176,17 @@ def _as_they_are(y: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class GaussianProcessAnswers(Answers):
-    """Models of all settings.
+    """Models of all settings."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_train, p)
-        The training rows.
-    models : tuple of Model
-        None where a setting is refused.
-    n_outputs : int
-        Columns of y.
-    refused : mapping of int to str
-        See `Answers`.
-    """
-
-    X: Array
-    models: tuple[Model | None, ...]
-    n_outputs: int
+    X: Array  # (n_train, p), the training rows
+    models: tuple[Model | None, ...]  # None where a setting is refused
+    n_outputs: int  # columns of y
     refused: Mapping[int, str] = field(default_factory=dict)
 
     def subset(self, settings: Sequence[int]) -> "GaussianProcessAnswers":
-        """See `Answers`."""
         return replace(self, models=tuple(self.models[j] for j in settings), refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return Responses(predict=partial(self._predict, _readable(fold.rows(role))))
 
     def _predict(self, X: Array) -> Array:

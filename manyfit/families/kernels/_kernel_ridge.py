@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
@@ -14,6 +13,7 @@ from sklearn.utils.extmath import row_norms
 from manyfit.families.kernels._band_form import BandForm
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -25,8 +25,6 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 # The loss of digits, relative to the targets, up to which dual coefficients are scikit-learn's to rounding.
 MOST_LOSS = 1e-10
@@ -45,9 +43,7 @@ class KernelRidgeFamily(Family):
     with ``B + alpha I`` and a product with Q. In memory are one and a half kernel matrices of the training
     rows, for two in a fit of scikit-learn's, and a block of the one of the rows to predict.
 
-    References
-    ----------
-    sklearn.linear_model._ridge._solve_cholesky_kernel (1.9).
+    Reference: sklearn.linear_model._ridge._solve_cholesky_kernel (1.9).
     """
 
     serves = (KernelRidge,)
@@ -82,19 +78,9 @@ class KernelRidgeFamily(Family):
 
 
 class Kernel:
-    """The kernel function of an estimator, between rows and the training rows; float64.
+    """The kernel function of an estimator, between rows and the training rows X, (n_train, p); float64.
 
-    Parameters
-    ----------
-    estimator : KernelRidge
-        With ``kernel``, ``gamma``, ``degree`` and ``coef0``.
-    X : ndarray or CSR matrix of shape (n_train, p)
-        The training rows.
-
-    Raises
-    ------
-    Unsupported
-        If they have another precision, or values that are not finite.
+    Raises `Unsupported` if they have another precision, or values that are not finite.
     """
 
     def __init__(self, estimator: Any, X: Any) -> None:
@@ -136,23 +122,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class KernelAnswers(Answers):
-    """Dual coefficients of all settings.
+    """Dual coefficients of all settings."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Of the fold.
-    dual : ndarray of shape (n_settings, n_train, q)
-        Dual coefficients; those of refused settings are not read.
-    flat : bool
-        Whether y has one dimension.
-    refused : mapping of int to str
-        See `Answers`.
-    """
-
-    kernel: Kernel
-    dual: Array
-    flat: bool
+    kernel: Kernel  # of the fold
+    dual: Array  # (n_settings, n_train, q); those of refused settings are not read
+    flat: bool  # whether y has one dimension
     refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -161,11 +135,9 @@ class KernelAnswers(Answers):
         return int(self.dual.shape[2])
 
     def subset(self, settings: Sequence[int]) -> "KernelAnswers":
-        """See `Answers`."""
         return replace(self, dual=self.dual[list(settings)], refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return Responses(predict=partial(self._predict, fold.rows(role)))
 
     def _predict(self, X: Any) -> Array:

@@ -5,10 +5,8 @@ product gives them all at once, with other last digits in double precision. They
 precision, except next to the middle of two neighbours: these few are computed again as libsvm does, one
 product of two rows after the other.
 
-References
-----------
-Chang, Lin: LIBSVM, ACM TIST 2:27 (2011); scikit-learn 1.9, sklearn/svm/src/libsvm/svm.cpp: `Kernel`,
-`SVC_Q`, `SVR_Q` and `Qfloat`.
+References: Chang, Lin: LIBSVM, ACM TIST 2:27 (2011); scikit-learn 1.9, sklearn/svm/src/libsvm/svm.cpp:
+`Kernel`, `SVC_Q`, `SVR_Q` and `Qfloat`.
 """
 
 import math
@@ -17,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
 
-Array = NDArray[Any]
 EPS = float(np.finfo(np.float64).eps)
 # Numbers of a block of a kernel matrix: with what is computed beside it, it stays in the second-level cache.
 BLOCK = 2**15
@@ -34,21 +31,11 @@ FUNCTION_ULPS = 8.0
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """``exp(-gamma |x - z|^2)``, or ``(gamma x'z + coef0) ^ degree``.
+    """``exp(-gamma |x - z|^2)``, or ``(gamma x'z + coef0) ^ degree``."""
 
-    Attributes
-    ----------
-    gamma : float
-        The factor.
-    coef0 : float
-        Read with a degree.
-    degree : int or None
-        None for the exponential function.
-    """
-
-    gamma: float
-    coef0: float = 0.0
-    degree: int | None = None
+    gamma: float  # the factor
+    coef0: float = 0.0  # read with a degree
+    degree: int | None = None  # None for the exponential function
 
     def of_pair(self, product: float, squares: float) -> float:
         """The value for two rows, from their product and the sum of their squares, as libsvm has it."""
@@ -66,19 +53,10 @@ class KernelFunction:
         return np.exp(found, out=found)
 
     def relative_error(self, products: Array, error: float, largest: float) -> Any:
-        """How far values may be off, relative to them, if products are off by up to `error`.
+        """How far values may be off, relative to them, if products of pairs of rows are off by up to `error`.
 
-        Parameters
-        ----------
-        products : ndarray
-            Of pairs of rows.
-        error, largest : float
-            The error of a product, and the largest square of a row.
-
-        Returns
-        -------
-        float or ndarray
-            Infinite where no digit is sure, as where the sign of the base of a power is not known.
+        `largest` is the largest square of a row. It is infinite where no digit is sure, as where the sign of
+        the base of a power is not known.
         """
         if self.degree is None:
             digits = self.gamma * (4.0 * error + 4.0 * EPS * largest) + FUNCTION_ULPS * EPS
@@ -108,11 +86,9 @@ class SigmoidFunction(KernelFunction):
     """``tanh(gamma x'z + coef0)``, which is never steeper than its argument."""
 
     def of_pair(self, product: float, squares: float) -> float:
-        """See `KernelFunction`."""
         return math.tanh(self.gamma * product + self.coef0)
 
     def values(self, products: Array, squares: Array) -> Array:
-        """See `KernelFunction`."""
         found = self.gamma * products
         found += self.coef0
         return np.tanh(found, out=found)
@@ -124,25 +100,17 @@ class SigmoidFunction(KernelFunction):
         return np.where(part < 0.1, part + FUNCTION_ULPS * EPS, np.inf)
 
     def absolute_error(self, error: float, largest: float) -> float:
-        """See `KernelFunction`."""
         return self._argument_error(error, largest) + FUNCTION_ULPS * EPS
 
     def _argument_error(self, error: float, largest: float) -> float:
         return self.gamma * error + 4.0 * EPS * (self.gamma * largest + abs(self.coef0))
 
     def largest_value(self, largest: float) -> float:
-        """See `KernelFunction`."""
         return 1.0
 
 
 class KernelRows:
-    """Rows between which kernel functions are computed.
-
-    Parameters
-    ----------
-    X : ndarray of float64 of shape (n, p), C-contiguous
-        The rows.
-    """
+    """Rows X, (n, p), between which kernel functions are computed: C-contiguous, float64."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -174,12 +142,8 @@ class KernelRows:
     def matrix(self, kernel: KernelFunction, products: Array, *, out: Array) -> Array:
         """The kernel matrix (n, n), into `out`, which may be `products`.
 
-        Single precision of its entries is libsvm's, and so is the diagonal in double precision.
-
-        Raises
-        ------
-        Unsupported
-            If so many entries would have to be computed again that the rows themselves are quicker.
+        Single precision of its entries is libsvm's, and so is the diagonal in double precision. Raises
+        `Unsupported` if so many entries would have to be computed again that the rows themselves are quicker.
         """
         n, again = len(self.squares), 0
         error = 0.0 if self.is_whole else self.product_error(self.largest)
@@ -242,26 +206,21 @@ class SparseKernelRows(KernelRows):
 
     @staticmethod
     def squares_of(X: Any) -> Array:
-        """See `KernelRows`."""
         return np.asarray(X.multiply(X) @ np.ones(X.shape[1]))
 
     def product_error(self, largest: float, X: Any = None) -> float:
-        """See `KernelRows`."""
         entries = [int(np.diff(one.indptr).max(initial=0)) for one in (self.X, self.X if X is None else X)]
         return (min(sum(entries), self.X.shape[1]) + 2) * EPS * largest
 
     @property
     def is_whole(self) -> bool:
-        """See `KernelRows`."""
         return self.largest < 2.0**53 and bool((np.rint(self.X.data) == self.X.data).all())
 
     def product(self, i: int, j: int) -> float:
-        """See `KernelRows`."""
         row = dict(_entries(self.X, i))
         return sum(row[column] * value for column, value in _entries(self.X, j) if column in row)
 
     def products(self) -> Array:
-        """See `KernelRows`."""
         n = self.X.shape[0]
         found = np.empty((n, n))
         for rows in blocks(n, n):
@@ -269,12 +228,10 @@ class SparseKernelRows(KernelRows):
         return found
 
     def _close_disjoint(self, open_: Array, zero: Array, rows: slice) -> None:
-        """See `KernelRows`."""
         filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
         open_ &= ~(zero & ((filled[rows] @ filled.T).toarray() == 0.0))
 
     def against(self, X: Any) -> tuple[Array, Array]:
-        """See `KernelRows`."""
         return (X @ self.X.T).toarray(), self.squares_of(X)[:, np.newaxis] + self.squares
 
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
@@ -25,6 +24,7 @@ from manyfit.families.kernels._single_precision import (
 )
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -37,7 +37,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Nanoseconds for an entry of a kernel matrix: of a fit and its predictions by libsvm, from rows and for each
 # of their columns, and from a kernel matrix; of a kernel matrix, with a look at the rounding of each entry.
@@ -200,29 +199,13 @@ def _readable(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class SupportVectorAnswers(Answers):
-    """Fitted models of all settings.
+    """Fitted models of all settings."""
 
-    Attributes
-    ----------
-    estimator : SVC, NuSVC, SVR or NuSVR
-        With the parameters that all settings share.
-    settings : tuple of dict
-        The others.
-    rows : KernelRows
-        The training rows.
-    functions : tuple of KernelFunction
-        Of each setting.
-    models : tuple of estimator
-        Fitted on kernel matrices; None where a setting is refused.
-    refused : mapping of int to str
-        See `Answers`.
-    """
-
-    estimator: Any
-    settings: tuple[Mapping[str, Any], ...]
-    rows: KernelRows
-    functions: tuple[KernelFunction, ...]
-    models: tuple[Any, ...]
+    estimator: Any  # with the parameters that all settings share
+    settings: tuple[Mapping[str, Any], ...]  # the others
+    rows: KernelRows  # the training rows
+    functions: tuple[KernelFunction, ...]  # of each setting
+    models: tuple[Any, ...]  # fitted on kernel matrices; None where a setting is refused
     refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -242,7 +225,6 @@ class SupportVectorAnswers(Answers):
         return 1 if self.classes is None else len(self.classes)
 
     def subset(self, settings: Sequence[int]) -> "SupportVectorAnswers":
-        """See `Answers`."""
         return replace(
             self,
             settings=tuple(self.settings[j] for j in settings),
@@ -252,7 +234,6 @@ class SupportVectorAnswers(Answers):
         )
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         if not is_classifier(self.estimator):
             return Responses(predict=partial(self._predict, fold.rows(role)))
         decided = _Decisions(self, _readable(fold.rows(role)))

@@ -1,13 +1,12 @@
 """BayesianRidge: its iterations on the eigenvalues of the scatter of each fold."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import BayesianRidge
 
-from manyfit.families.least_squares._cost import moment_cost
+from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
 from manyfit.families.least_squares._ridge import (
     MIN_SPECTRAL_RATIO,
@@ -16,18 +15,8 @@ from manyfit.families.least_squares._ridge import (
     ridge_equations,
     solve_ridge,
 )
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    LinearAnswers,
-    MomentSums,
-    Shape,
-    register_family,
-    require_number,
-)
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
+from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
+from manyfit.folds import TransformedMoments, Unsupported
 
 # The squared residuals are the squares of y less those of the predictions. Under this part of y the
 # difference keeps too few digits.
@@ -37,19 +26,15 @@ MIN_RESIDUAL = 1e-5
 MAX_ROUNDING = 1e-9
 
 
-class BayesianRidgeFamily(Family):
+class BayesianRidgeFamily(MomentFamily):
     """BayesianRidge: a Ridge whose penalty ``lambda / alpha`` follows from the data.
 
-    References
-    ----------
-    sklearn.linear_model.BayesianRidge (1.9). Both precisions are updated as by MacKay (1992), until the
-    coefficients change by less than ``tol`` in sum.
+    Reference: sklearn.linear_model.BayesianRidge (1.9). Both precisions are updated as by MacKay (1992),
+    until the coefficients change by less than ``tol`` in sum.
     """
 
     serves = (BayesianRidge,)
     free = frozenset({"alpha_1", "alpha_2", "lambda_1", "lambda_2", "alpha_init", "lambda_init"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.verbose:
@@ -60,34 +45,24 @@ class BayesianRidgeFamily(Family):
                 if not (name.endswith("_init") and value is None):
                     require_number(name, value, positive=name.endswith("_init"))
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            yield _answers(estimator, settings, folded.view(i))
-
-
-def _answers(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-) -> LinearAnswers:
-    if view.eps > np.finfo(np.float64).eps:
-        raise Unsupported("scikit-learn iterates in float32 here, and stops by its rounding")
-    if not view.single_target:
-        raise Unsupported("y has two dimensions")
-    yy = NormalEquations.of(view, estimator.fit_intercept).yy
-    equations = ridge_equations(view, estimator.fit_intercept)
-    largest = float(equations.spectrum.values[0])
-    penalties, refused = np.empty(len(settings)), {}
-    for j, setting in enumerate(settings):
-        try:
-            penalties[j] = _penalty(estimator, setting, equations, float(yy[0]), view)
-        except Unsupported as why:
-            penalties[j], refused[j] = largest + 1.0, str(why)
-    linear, rounding = solve_ridge(view, penalties, estimator.fit_intercept)
-    return LinearAnswers(linear, refused, (rounding,))
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        if view.eps > np.finfo(np.float64).eps:
+            raise Unsupported("scikit-learn iterates in float32 here, and stops by its rounding")
+        if not view.single_target:
+            raise Unsupported("y has two dimensions")
+        yy = NormalEquations.of(view, estimator.fit_intercept).yy
+        equations = ridge_equations(view, estimator.fit_intercept)
+        largest = float(equations.spectrum.values[0])
+        penalties, refused = np.empty(len(settings)), {}
+        for j, setting in enumerate(settings):
+            try:
+                penalties[j] = _penalty(estimator, setting, equations, float(yy[0]), view)
+            except Unsupported as why:
+                penalties[j], refused[j] = largest + 1.0, str(why)
+        linear, rounding = solve_ridge(view, penalties, estimator.fit_intercept)
+        return LinearAnswers(linear, refused, (rounding,))
 
 
 def _penalty(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.families.protocol import Array
 
 # Within this relative distance of the tolerance, rounding decides whether one more iteration is made.
 NEAR_STOP = 1e-6
@@ -22,36 +19,17 @@ VALUES_TOGETHER = 2**19
 def solve_by_cg(
     scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None, sizes: Array | None = None
 ) -> tuple[Array, Array]:
-    """Iterates of conjugate gradients for ``(S + alpha I) x = b``, for all alphas and columns b at once.
+    """Iterates of conjugate gradients for ``(S + alpha I) x = b``, for all alphas (m,) and columns b at once.
 
-    scikit-learn multiplies by X and X' where this multiplies by ``S = X'X``: iterates are equal to rounding.
+    `scatter` is S, (p, p), or its diagonal if it has no other entries; `rhs` holds the columns b, (p, q). The
+    result is the iterates at which scikit-learn stops, (p, m, q), and for which alphas rounding decides which
+    iterate that is, (m,). scikit-learn multiplies by X and X' where this multiplies by ``S = X'X``: iterates
+    are equal to rounding. The rounding of S grows with `sizes`, the norms of the columns about zero, (p,),
+    where scikit-learn has them there; by default they are centred.
 
-    Parameters
-    ----------
-    scatter : ndarray of shape (p, p) or (p,)
-        S, or its diagonal if it has no other entries.
-    rhs : ndarray of shape (p, q)
-        Right-hand sides.
-    alphas : ndarray of shape (m,)
-        Penalties.
-    tol : float
-        An iteration ends if the residual is less than `tol` times the norm of b.
-    max_iter : int or None
-        Iterations at most; None for ten for each feature.
-    sizes : ndarray of shape (p,), optional
-        Norms of the columns about zero, where scikit-learn has them: the rounding of S grows with these. The
-        default are those of centred columns.
-
-    Returns
-    -------
-    solution : ndarray of shape (p, m, q)
-        The iterates at which scikit-learn stops.
-    doubtful : ndarray of bool of shape (m,)
-        Where rounding decides which iterate that is.
-
-    References
-    ----------
-    scipy.sparse.linalg.cg, as called by ``sklearn.linear_model.Ridge(solver="sparse_cg")`` (1.9).
+    Reference: scipy.sparse.linalg.cg, as called by ``sklearn.linear_model.Ridge(solver="sparse_cg")`` (1.9):
+    an iteration ends if the residual is less than `tol` times the norm of b, or after `max_iter`, by default
+    ten for each feature.
     """
     rng, unit = np.random.default_rng(0), ROUNDING_EPS * np.finfo(np.float64).eps
     if sizes is None:

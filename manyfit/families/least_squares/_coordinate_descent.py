@@ -4,28 +4,25 @@ Coordinate descent reads the rows only through products of columns. On the Gram 
 the same Gram matrix, scikit-learn's solver takes the same steps as on all rows and stops at the same one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import ElasticNet, Lasso, MultiTaskElasticNet, MultiTaskLasso, enet_path
 
-from manyfit.families.least_squares._cost import FIT_OVERHEAD, pass_operations
+from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, MomentFamily, pass_operations
 from manyfit.families.least_squares._normal_equations import NormalEquations
 from manyfit.families.protocol import (
+    Array,
     Cost,
-    Family,
     LinearAnswers,
-    MomentSums,
     Shape,
     recorded_warnings,
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
+from manyfit.folds import TransformedMoments, Unsupported
 
-Array = NDArray[Any]
 # From the equations of a fold, a setting and the number of rows to coefficients (p, q).
 Solver = Callable[[Any, NormalEquations, Mapping[str, Any], float], Array]
 
@@ -39,18 +36,14 @@ CALL_OVERHEAD = 1e5
 MIN_EIGENVALUE = 1e-14
 
 
-class LassoFamily(Family):
+class LassoFamily(MomentFamily):
     """Lasso, on the Gram matrix of each fold.
 
-    References
-    ----------
-    sklearn.linear_model.Lasso (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
+    Reference: sklearn.linear_model.Lasso (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
     """
 
     serves: tuple[type, ...] = (Lasso,)
     free = frozenset({"alpha"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.selection != "cyclic":
@@ -67,19 +60,16 @@ class LassoFamily(Family):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return _cost(len(settings), shape, float(shape.n_features))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            yield _answers(estimator, settings, folded.view(i), _on_gram_matrix)
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        return _answers(estimator, settings, view, _on_gram_matrix)
 
 
 class ElasticNetFamily(LassoFamily):
     """ElasticNet, on the Gram matrix of each fold.
 
-    References
-    ----------
-    sklearn.linear_model.ElasticNet (1.9): Lasso's objective with
+    Reference: sklearn.linear_model.ElasticNet (1.9): Lasso's objective with
     ``alpha (l1_ratio ||w||_1 + (1 - l1_ratio) ||w||^2 / 2)``.
     """
 
@@ -90,9 +80,8 @@ class ElasticNetFamily(LassoFamily):
 class MultiTaskLassoFamily(LassoFamily):
     """MultiTaskLasso, on p + q rows with the Gram matrix of each fold.
 
-    References
-    ----------
-    sklearn.linear_model.MultiTaskLasso (1.9): Lasso's objective with ``||W||_21`` in place of ``||w||_1``.
+    Reference: sklearn.linear_model.MultiTaskLasso (1.9): Lasso's objective with ``||W||_21`` in place of
+    ``||w||_1``.
     """
 
     serves = (MultiTaskLasso,)
@@ -100,15 +89,13 @@ class MultiTaskLassoFamily(LassoFamily):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return _cost(len(settings), shape, float(shape.n_features + shape.n_targets))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            if view.single_target:
-                raise Unsupported("y has one dimension, and several tasks need two")
-            equations = NormalEquations.of(view, estimator.fit_intercept)
-            yield _answers(estimator, settings, view, _on_compressed_rows(equations))
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        if view.single_target:
+            raise Unsupported("y has one dimension, and several tasks need two")
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        return _answers(estimator, settings, view, _on_compressed_rows(equations))
 
 
 class MultiTaskElasticNetFamily(MultiTaskLassoFamily):

@@ -1,45 +1,29 @@
 """Lars and LassoLars: one path on the Gram matrix of each fold answers every end of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import Lars, LassoLars, lars_path_gram
 
-from manyfit.families.least_squares._cost import moment_cost
 from manyfit.families.least_squares._matching_pursuit import require_independent
+from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    LinearAnswers,
-    MomentSums,
-    Shape,
-    recorded_warnings,
-    register_family,
-    require_number,
-)
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
+from manyfit.families.protocol import Array, LinearAnswers, recorded_warnings, register_family, require_number
+from manyfit.folds import TransformedMoments, Unsupported
 
 # scikit-learn takes two correlations, or penalties, for equal that differ by less.
 EQUAL = float(np.finfo(np.float32).eps)
 
 
-class LarsFamily(Family):
+class LarsFamily(MomentFamily):
     """Lars: the coefficients after `n_nonzero_coefs` steps of the longest path.
 
-    References
-    ----------
-    sklearn.linear_model.Lars (1.9), ``lars_path``: a path is a prefix of a longer one.
+    Reference: sklearn.linear_model.Lars (1.9), ``lars_path``: a path is a prefix of a longer one.
     """
 
     serves: tuple[type, ...] = (Lars,)
     free = frozenset({"n_nonzero_coefs"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.jitter is not None or estimator.verbose or hasattr(estimator.precompute, "__array__"):
@@ -49,22 +33,17 @@ class LarsFamily(Family):
         for setting in settings:
             require_number("n_nonzero_coefs", setting["n_nonzero_coefs"], positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            equations = NormalEquations.of(view, estimator.fit_intercept)
-            require_independent(equations, view)
-            coef = np.stack(
-                [self._along_path(estimator, settings, equations, k, view) for k in range(len(equations.yy))],
-                axis=2,
-            )
-            linear, rounding = equations.predictors(view, coef)
-            yield LinearAnswers(linear, {}, (rounding,), flat=True)
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        require_independent(equations, view)
+        coef = np.stack(
+            [self._along_path(estimator, settings, equations, k, view) for k in range(len(equations.yy))],
+            axis=2,
+        )
+        linear, rounding = equations.predictors(view, coef)
+        return LinearAnswers(linear, {}, (rounding,), flat=True)
 
     def _along_path(
         self,
@@ -83,9 +62,7 @@ class LarsFamily(Family):
 class LassoLarsFamily(LarsFamily):
     """LassoLars: the path up to the smallest `alpha`, which is linear between its steps.
 
-    References
-    ----------
-    sklearn.linear_model.LassoLars (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
+    Reference: sklearn.linear_model.LassoLars (1.9): ``||y - X w||^2 / (2 n) + alpha ||w||_1``.
     """
 
     serves = (LassoLars,)

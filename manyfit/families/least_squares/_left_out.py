@@ -7,9 +7,7 @@ with ``X_b`` and its transpose for each iteration. A few iterations are enough, 
 is a small part of the rows; one is enough for a single row. With weights W of the rows they solve
 ``(I - W^1/2 H W^1/2) u = W^1/2 e_b``, and the residuals are ``e_b + H W^1/2 u``.
 
-References
-----------
-Cook, Weisberg: Residuals and influence in regression (1982), section 2.2.
+Reference: Cook, Weisberg: Residuals and influence in regression (1982), section 2.2.
 """
 
 from collections.abc import Iterator
@@ -17,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyfit.families.least_squares._normal_equations import Array
-from manyfit.families.protocol import LeftOut
+from manyfit.families.protocol import Array, LeftOut
 from manyfit.folds import FoldedMatrix, Spectrum
 from manyfit.metrics import lost_predictions
 

@@ -1,48 +1,31 @@
 """OrthogonalMatchingPursuit: scikit-learn's pursuit on the Gram matrix of each fold."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import OrthogonalMatchingPursuit, orthogonal_mp_gram
 
-from manyfit.families.least_squares._cost import moment_cost
+from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    LinearAnswers,
-    MomentSums,
-    Shape,
-    recorded_warnings,
-    register_family,
-    require_number,
-)
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
-
+from manyfit.families.protocol import LinearAnswers, recorded_warnings, register_family, require_number
+from manyfit.folds import TransformedMoments, Unsupported
 
 # The smallest eigenvalue of the correlations of the features. Under it least squares on a Gram matrix, which
 # are scikit-learn's way too, lose the digits in which two programs agree.
 MIN_EIGENVALUE = 1e-5
 
 
-class MatchingPursuitFamily(Family):
+class MatchingPursuitFamily(MomentFamily):
     """OrthogonalMatchingPursuit with a number of features, where it works on a Gram matrix itself.
 
-    References
-    ----------
-    sklearn.linear_model.OrthogonalMatchingPursuit (1.9): the feature of the largest correlation with the
-    residuals joins, and least squares on the features so far leaves the next residuals.
+    Reference: sklearn.linear_model.OrthogonalMatchingPursuit (1.9): the feature of the largest correlation
+    with the residuals joins, and least squares on the features so far leaves the next residuals.
     """
 
     serves = (OrthogonalMatchingPursuit,)
     free = frozenset({"n_nonzero_coefs"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.tol is not None:
@@ -53,34 +36,24 @@ class MatchingPursuitFamily(Family):
             if setting["n_nonzero_coefs"] is not None:
                 require_number("n_nonzero_coefs", setting["n_nonzero_coefs"], positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            yield _answers(estimator, settings, folded.view(i))
-
-
-def _answers(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-) -> LinearAnswers:
-    p = view.n_features
-    equations = NormalEquations.of(view, estimator.fit_intercept)
-    require_independent(equations, view)
-    coef, refused = np.zeros((len(settings), *equations.xy.shape)), {}
-    for j, setting in enumerate(settings):
-        k = setting["n_nonzero_coefs"]
-        n_nonzero_coefs = max(int(0.1 * p), 1) if k is None else k
-        with recorded_warnings() as warned, suppress(ValueError):
-            pursued = orthogonal_mp_gram(equations.xx, equations.xy, n_nonzero_coefs=n_nonzero_coefs)
-            if not warned:
-                coef[j] = pursued.reshape(equations.xy.shape)
-                continue
-        refused[j] = "the pursuit ends early, or needs more features than there are"
-    linear, rounding = equations.predictors(view, np.moveaxis(coef, 0, 1))
-    return LinearAnswers(linear, refused, (rounding,), flat=True)
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        p = view.n_features
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        require_independent(equations, view)
+        coef, refused = np.zeros((len(settings), *equations.xy.shape)), {}
+        for j, setting in enumerate(settings):
+            k = setting["n_nonzero_coefs"]
+            n_nonzero_coefs = max(int(0.1 * p), 1) if k is None else k
+            with recorded_warnings() as warned, suppress(ValueError):
+                pursued = orthogonal_mp_gram(equations.xx, equations.xy, n_nonzero_coefs=n_nonzero_coefs)
+                if not warned:
+                    coef[j] = pursued.reshape(equations.xy.shape)
+                    continue
+            refused[j] = "the pursuit ends early, or needs more features than there are"
+        linear, rounding = equations.predictors(view, np.moveaxis(coef, 0, 1))
+        return LinearAnswers(linear, refused, (rounding,), flat=True)
 
 
 def require_independent(equations: NormalEquations, view: TransformedMoments) -> None:

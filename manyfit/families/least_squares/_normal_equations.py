@@ -1,14 +1,12 @@
 """Normal equations of the training rows of one fold, about their mean or about zero."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.folds import TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding
-
-Array = NDArray[Any]
 
 # A target whose variance is less than this part of its squared mean may be a constant.
 MIN_VARIATION = 1e-20

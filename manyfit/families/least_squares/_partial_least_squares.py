@@ -1,26 +1,15 @@
 """PLSRegression: the components of one fit on the moments of a fold answer every number of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cross_decomposition import PLSRegression
 
-from manyfit.families.least_squares._cost import moment_cost
+from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    LinearAnswers,
-    MomentSums,
-    Shape,
-    register_family,
-    require_number,
-)
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
+from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
+from manyfit.folds import TransformedMoments, Unsupported
 
 # A component with a smaller part of the largest sum of squares is known to too few digits.
 MIN_PART = 1e-5
@@ -33,69 +22,57 @@ NEAR_TOL = 1e-4
 _LEFT = "the components explain the targets, or are nearly dependent: rounding decides"
 
 
-class PLSFamily(Family):
+class PLSFamily(MomentFamily):
     """PLSRegression, which deflates the moments of a fold as scikit-learn deflates its rows.
 
     A component is a direction ``w`` of the products of features and targets. With its scores ``t = X w`` the
     products ``X'X`` and ``X'y`` lose what ``t`` explains. Later components do not change earlier ones, so the
     coefficients for k components follow from the first k.
 
-    References
-    ----------
-    sklearn.cross_decomposition.PLSRegression (1.9), NIPALS. Dayal and MacGregor: Improved PLS algorithms
-    (1997).
+    References: sklearn.cross_decomposition.PLSRegression (1.9), NIPALS. Dayal and MacGregor: Improved PLS
+    algorithms (1997).
     """
 
     serves = (PLSRegression,)
     free = frozenset({"n_components"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         require_number("tol", estimator.tol)
         for setting in settings:
             require_number("n_components", setting["n_components"], positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
         numbers = [int(setting["n_components"]) for setting in settings]
-        for i in range(folded.n_splits):
-            yield _answers(estimator, numbers, folded.view(i))
-
-
-def _answers(estimator: Any, numbers: Sequence[int], view: TransformedMoments) -> LinearAnswers:
-    moments = view.plain
-    if view.eps > np.finfo(np.float64).eps:
-        raise Unsupported("scikit-learn answers float32 rows in float64 here")
-    equations = NormalEquations.of(view, fit_intercept=True)
-    x_scale, y_scale = np.ones(len(equations.xx)), np.ones(len(equations.yy))
-    if estimator.scale:
-        x_scale = np.sqrt(np.diagonal(equations.xx) / (moments.rows - 1.0))
-        x_scale[x_scale == 0.0] = 1.0
-        y_scale = np.sqrt(equations.yy / (moments.rows - 1.0))
-    most = min(int(moments.rows), len(equations.xx))
-    found, why = _components(
-        equations.xx / x_scale / x_scale[:, None],
-        equations.xy / x_scale[:, None] / y_scale,
-        equations.yy / y_scale**2,
-        max(k for k in [0, *numbers] if k <= most),
-        estimator,
-    )
-    coef = np.zeros((len(x_scale), len(numbers), len(y_scale)))
-    refused = {}
-    for j, k in enumerate(numbers):
-        if k > most:
-            refused[j] = "n_components is larger than scikit-learn allows"
-        elif k > len(found):
-            refused[j] = why
-        else:
-            coef[:, j] = found[k - 1] * y_scale / x_scale[:, None]
-    linear, rounding = equations.predictors(view, coef)
-    return LinearAnswers(linear, refused, (rounding,))
+        moments = view.plain
+        if view.eps > np.finfo(np.float64).eps:
+            raise Unsupported("scikit-learn answers float32 rows in float64 here")
+        equations = NormalEquations.of(view, fit_intercept=True)
+        x_scale, y_scale = np.ones(len(equations.xx)), np.ones(len(equations.yy))
+        if estimator.scale:
+            x_scale = np.sqrt(np.diagonal(equations.xx) / (moments.rows - 1.0))
+            x_scale[x_scale == 0.0] = 1.0
+            y_scale = np.sqrt(equations.yy / (moments.rows - 1.0))
+        most = min(int(moments.rows), len(equations.xx))
+        found, why = _components(
+            equations.xx / x_scale / x_scale[:, None],
+            equations.xy / x_scale[:, None] / y_scale,
+            equations.yy / y_scale**2,
+            max(k for k in [0, *numbers] if k <= most),
+            estimator,
+        )
+        coef = np.zeros((len(x_scale), len(numbers), len(y_scale)))
+        refused = {}
+        for j, k in enumerate(numbers):
+            if k > most:
+                refused[j] = "n_components is larger than scikit-learn allows"
+            elif k > len(found):
+                refused[j] = why
+            else:
+                coef[:, j] = found[k - 1] * y_scale / x_scale[:, None]
+        linear, rounding = equations.predictors(view, coef)
+        return LinearAnswers(linear, refused, (rounding,))
 
 
 def _components(xx: Array, xy: Array, yy: Array, n: int, estimator: Any) -> tuple[list[Array], str]:

@@ -1,47 +1,32 @@
 """ARDRegression: its iterations on the Gram matrix of each fold."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import pinvh
 from sklearn.linear_model import ARDRegression
 
 from manyfit.families.least_squares._bayesian_ridge import MIN_RESIDUAL
-from manyfit.families.least_squares._cost import moment_cost
 from manyfit.families.least_squares._matching_pursuit import require_independent
+from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    LinearAnswers,
-    MomentSums,
-    Shape,
-    register_family,
-    require_number,
-)
-from manyfit.folds import FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
+from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
+from manyfit.folds import TransformedMoments, Unsupported
 
 # Relative distances of a precision from its threshold, and of a step from `tol`, that rounding may decide.
 NEAR_THRESHOLD, NEAR_TOL = 1e-6, 1e-4
 
 
-class ARDFamily(Family):
+class ARDFamily(MomentFamily):
     """ARDRegression, with a precision for each feature.
 
-    References
-    ----------
-    sklearn.linear_model.ARDRegression (1.9): features whose precision reaches `threshold_lambda` are left
-    out, until the coefficients change by less than ``tol`` in sum.
+    Reference: sklearn.linear_model.ARDRegression (1.9): features whose precision reaches `threshold_lambda`
+    are left out, until the coefficients change by less than ``tol`` in sum.
     """
 
     serves = (ARDRegression,)
     free = frozenset({"alpha_1", "alpha_2", "lambda_1", "lambda_2", "threshold_lambda"})
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.verbose or estimator.compute_score:
@@ -51,26 +36,21 @@ class ARDFamily(Family):
             for name, value in setting.items():
                 require_number(name, value)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            if not view.single_target:
-                raise Unsupported("y has two dimensions")
-            equations = NormalEquations.of(view, estimator.fit_intercept)
-            require_independent(equations, view)
-            coef, refused = np.zeros((len(equations.xx), len(settings), 1)), dict[int, str]()
-            for j, setting in enumerate(settings):
-                try:
-                    coef[:, j, 0] = _coefficients(estimator, setting, equations, view)
-                except Unsupported as why:
-                    refused[j] = str(why)
-            linear, rounding = equations.predictors(view, coef)
-            yield LinearAnswers(linear, refused, (rounding,))
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        if not view.single_target:
+            raise Unsupported("y has two dimensions")
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        require_independent(equations, view)
+        coef, refused = np.zeros((len(equations.xx), len(settings), 1)), dict[int, str]()
+        for j, setting in enumerate(settings):
+            try:
+                coef[:, j, 0] = _coefficients(estimator, setting, equations, view)
+            except Unsupported as why:
+                refused[j] = str(why)
+        linear, rounding = equations.predictors(view, coef)
+        return LinearAnswers(linear, refused, (rounding,))
 
 
 def _coefficients(

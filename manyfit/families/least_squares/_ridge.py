@@ -1,20 +1,18 @@
 """Ridge and LinearRegression: one eigendecomposition a fold answers every alpha."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.families.least_squares._conjugate_gradients import solve_by_cg
-from manyfit.families.least_squares._cost import FIT_OVERHEAD, SPECTRUM_OPERATIONS, moment_cost
 from manyfit.families.least_squares._left_out import MIN_LEFT, WholeFit, leave_out, operations
+from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, SPECTRUM_OPERATIONS, MomentFamily
 from manyfit.families.least_squares._subsets import solve_subsets
 from manyfit.families.protocol import (
     Answers,
-    Cost,
-    Family,
+    Array,
     LeavesOut,
     LeftOut,
     LinearAnswers,
@@ -25,10 +23,8 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, FoldedMatrix, Spectrum, TransformedMoments, Unsupported
+from manyfit.folds import FoldedMatrix, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding
-
-Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits.
 MIN_SPECTRAL_RATIO = 1e-12
@@ -39,11 +35,10 @@ CUT_MARGIN = 4.0
 MIN_DAMPED = 1e-17
 
 
-class _LeastSquares(Family, LeavesOut, SolvesSubsets):
+class _LeastSquares(MomentFamily, LeavesOut, SolvesSubsets):
     """Residuals of left-out rows follow from the fit of all rows, for any direct solver."""
 
     def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
-        """See `LeavesOut`."""
         n, p, m, k = shape.n_train + shape.n_test, shape.n_features, shape.n_test, shape.n_splits
         columns = len({setting.get("alpha", 0.0) for setting in settings}) * shape.n_targets + 1
         direct = getattr(estimator, "solver", "auto") != "sparse_cg"
@@ -56,7 +51,6 @@ class _LeastSquares(Family, LeavesOut, SolvesSubsets):
         data: FoldedMatrix,
         squares: bool = False,
     ) -> Iterator[LeftOut]:
-        """See `LeavesOut`."""
         alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
         view = data.whole_view()
         whole = _whole_fit(view, estimator.fit_intercept)
@@ -69,7 +63,6 @@ class _LeastSquares(Family, LeavesOut, SolvesSubsets):
     def fit_subsets(
         self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
     ) -> SubsetAnswers:
-        """See `SolvesSubsets`."""
         if view.is_sparse or getattr(estimator, "solver", "auto") == "sparse_cg":
             raise Unsupported("conjugate gradients are not solved in batches")
         alpha, least = float(setting.get("alpha", 0.0)), self._least_ratio(estimator, view)
@@ -86,14 +79,11 @@ class RidgeFamily(_LeastSquares):
     With ``S = V diag(l) V'`` the coefficients of every alpha are ``V (V's / (l + alpha))``. Sparse rows, as
     behind a OneHotEncoder, are solved by conjugate gradients, up to the same iterate as scikit-learn's.
 
-    References
-    ----------
-    sklearn.linear_model.Ridge (1.9): ``||y - X w||^2 + alpha ||w||^2``, sums not divided by n.
+    Reference: sklearn.linear_model.Ridge (1.9): ``||y - X w||^2 + alpha ||w||^2``, sums not divided by n.
     """
 
     serves = (Ridge,)
     free = frozenset({"alpha"})
-    result: Literal["exact"] = "exact"
     reads = MomentSums(sparse=True)
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -103,31 +93,26 @@ class RidgeFamily(_LeastSquares):
         for setting in settings:
             require_number("alpha", setting["alpha"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
         return super().answers_of(predicted, single or predicted.shape[2] == 1, classes)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
         alphas = np.array([float(setting["alpha"]) for setting in settings])
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
-            largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
-            ratio = self._least_ratio(estimator, view)
-            poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
-            # The answers of poor settings are not read; a large alpha keeps them finite.
-            safe = np.where(poor, largest + 1.0, alphas)
-            along, near_stop = None, np.zeros(len(alphas), dtype=bool)
-            if _iterates(estimator, view):
-                along, near_stop = _iterate(estimator, view, safe)
-            linear, rounding = solve_ridge(view, safe, estimator.fit_intercept, along)
-            refused = dict.fromkeys(map(int, np.flatnonzero(near_stop)), _NEAR_STOP)
-            refused.update(dict.fromkeys(map(int, np.flatnonzero(poor)), POOR))
-            yield LinearAnswers(linear, refused, (rounding,), flat=True)
+        spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
+        largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
+        ratio = self._least_ratio(estimator, view)
+        poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
+        # The answers of poor settings are not read; a large alpha keeps them finite.
+        safe = np.where(poor, largest + 1.0, alphas)
+        along, near_stop = None, np.zeros(len(alphas), dtype=bool)
+        if _iterates(estimator, view):
+            along, near_stop = _iterate(estimator, view, safe)
+        linear, rounding = solve_ridge(view, safe, estimator.fit_intercept, along)
+        refused = dict.fromkeys(map(int, np.flatnonzero(near_stop)), _NEAR_STOP)
+        refused.update(dict.fromkeys(map(int, np.flatnonzero(poor)), POOR))
+        return LinearAnswers(linear, refused, (rounding,), flat=True)
 
 
 def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
@@ -147,27 +132,20 @@ class LinearRegressionFamily(_LeastSquares):
 
     serves = (LinearRegression,)
     free = frozenset[str]()
-    result: Literal["exact"] = "exact"
-    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         _refuse_positive(estimator)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
-        for i in range(folded.n_splits):
-            view = folded.view(i)
-            spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
-            floor = self._least_ratio(estimator, view) * spectrum.values[0]
-            if not spectrum.values[-1] > floor:
-                raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
-            # All settings have the same fit.
-            linear, rounding = solve_ridge(view, np.zeros(len(settings)), estimator.fit_intercept)
-            yield LinearAnswers(linear, {}, (rounding,))
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
+        floor = self._least_ratio(estimator, view) * spectrum.values[0]
+        if not spectrum.values[-1] > floor:
+            raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
+        # All settings have the same fit.
+        linear, rounding = solve_ridge(view, np.zeros(len(settings)), estimator.fit_intercept)
+        return LinearAnswers(linear, {}, (rounding,))
 
     def _least_ratio(self, estimator: Any, view: TransformedMoments) -> float:
         # cond is ``tol`` from scikit-learn 1.9 and max(n, p) eps before it.

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 
 from manyfit.families.least_squares._ridge import RidgeFamily
 from manyfit.families.protocol import (
     Answers,
+    Array,
     LinearAnswers,
     Predictions,
     Role,
@@ -18,8 +18,6 @@ from manyfit.families.protocol import (
     register_family,
 )
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
-
-Array = NDArray[Any]
 
 # The targets are -1 and 1. Decision values that differ by less than this may tie but for rounding, which
 # conjugate gradients amplify.
@@ -29,10 +27,8 @@ MIN_LEAD = 1e-9
 class RidgeClassifierFamily(RidgeFamily):
     """RidgeClassifier with a direct solver, without class weights.
 
-    References
-    ----------
-    sklearn.linear_model.RidgeClassifier (1.9): Ridge with a target of -1 and 1 for each class, or for the
-    second of two; the class of the largest decision value.
+    Reference: sklearn.linear_model.RidgeClassifier (1.9): Ridge with a target of -1 and 1 for each class, or
+    for the second of two; the class of the largest decision value.
     """
 
     serves = (RidgeClassifier,)
@@ -62,14 +58,9 @@ class RidgeClassifierFamily(RidgeFamily):
 
 @dataclass(frozen=True)
 class LabelAnswers(LinearAnswers):
-    """Linear decision values, and the class of the largest.
+    """Linear decision values, and the class of the largest."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        See `Answers`; the targets are theirs in order, or one for the second of two.
-    """
-
+    # See `Answers`; the targets are theirs in order, or one for the second of two.
     classes: Array | None = None
 
     reads_moments = False

@@ -1,15 +1,10 @@
 """Least squares on many sets of columns of one fold: a batch of small systems of equations."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.families.protocol import SubsetAnswers
+from manyfit.families.protocol import Array, SubsetAnswers
 from manyfit.folds import TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 SINGULAR = "the normal equations of these columns are (nearly) singular"
 

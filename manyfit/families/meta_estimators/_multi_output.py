@@ -19,9 +19,7 @@ from manyfit.metrics import LinearPredictors, Rounding
 class MultiOutputFamily(WrappedFamily):
     """MultiOutputRegressor: the answers of its estimator for each target alone.
 
-    References
-    ----------
-    sklearn.multioutput.MultiOutputRegressor (1.9): a clone is fitted on each column of y.
+    Reference: sklearn.multioutput.MultiOutputRegressor (1.9): a clone is fitted on each column of y.
     """
 
     wraps = MultiOutputRegressor
@@ -30,7 +28,6 @@ class MultiOutputFamily(WrappedFamily):
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
             if view.single_target:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
-from manyfit.families.protocol import Answers, Cost, Iterations, Shape
+from manyfit.families.protocol import Answers, Array, Cost, Iterations, Shape
 from manyfit.families.smooth import (
     Decisions,
     GLMAnswers,
@@ -27,8 +26,6 @@ from manyfit.families.smooth.solver._losses import expit
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import FoldedData, PassData, Unsupported, require_classes
 
-Array = NDArray[Any]
-
 
 @register_wrapper
 class OneVsRestFamily(WrappedFamily):
@@ -37,10 +34,8 @@ class OneVsRestFamily(WrappedFamily):
     RidgeClassifier fits the same problems by itself. An estimator that iterates has its answers on labels 1
     and 0, side by side.
 
-    References
-    ----------
-    sklearn.multiclass.OneVsRestClassifier (1.9): labels of two classes are one problem; the class of the
-    largest decision value; probabilities of each class, divided by their sum.
+    Reference: sklearn.multiclass.OneVsRestClassifier (1.9): labels of two classes are one problem; the class
+    of the largest decision value; probabilities of each class, divided by their sum.
     """
 
     wraps = OneVsRestClassifier
@@ -48,7 +43,6 @@ class OneVsRestFamily(WrappedFamily):
     takes_weights = False
 
     def check_wrapper(self) -> None:
-        """See `WrappedFamily`."""
         linear = isinstance(self.reads, Iterations) or self.inner.serves == (RidgeClassifier,)
         if not (linear and all(is_classifier(cls()) for cls in self.inner.serves)):
             raise Unsupported(f"{self.name} is shared around linear classifiers")
@@ -56,7 +50,6 @@ class OneVsRestFamily(WrappedFamily):
             raise Unsupported("verbose follows single fits")
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         if not isinstance(self.reads, Iterations):
             # scikit-learn solves for each class anew.
             one = self.inner.cost(estimator, settings, shape)
@@ -68,7 +61,6 @@ class OneVsRestFamily(WrappedFamily):
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData | PassData
     ) -> Iterator[Answers]:
-        """See `Family`."""
         if not isinstance(folded, PassData):
             yield from self.inner.fit_many(estimator, settings, folded)
             return
@@ -85,9 +77,7 @@ class OneVsRestFamily(WrappedFamily):
 class NormedProbabilities:
     """Decision values, the class of the largest, and the probabilities of each class over their sum.
 
-    References
-    ----------
-    sklearn.multiclass.OneVsRestClassifier (1.9): ``predict_proba``.
+    Reference: sklearn.multiclass.OneVsRestClassifier (1.9): ``predict_proba``.
     """
 
     classes: Array

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
@@ -16,11 +15,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from manyfit._compat import check_parameters, own_output_container
 from manyfit.families.columns import ELEMENTWISE
 from manyfit.families.meta_estimators._wrapped import TargetFunction, WrappedFamily, register_wrapper
-from manyfit.families.protocol import Family, LinearAnswers, Role, recorded_warnings
+from manyfit.families.protocol import Array, Family, LinearAnswers, Role, recorded_warnings
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # Functions are inverse to each other for scikit-learn where a round trip changes less than this.
 RELATIVE, ABSOLUTE = 1e-7, 1e-9
@@ -33,9 +30,7 @@ class TransformedTargetFamily(WrappedFamily):
     A scaler maps the moments of a fold, and the answers are mapped back to y. A function is applied to y
     once, and its inverse to the predictions.
 
-    References
-    ----------
-    sklearn.compose.TransformedTargetRegressor (1.9).
+    Reference: sklearn.compose.TransformedTargetRegressor (1.9).
     """
 
     wraps = TransformedTargetRegressor
@@ -43,11 +38,9 @@ class TransformedTargetFamily(WrappedFamily):
 
     @classmethod
     def default(cls) -> Any:
-        """See `WrappedFamily`."""
         return LinearRegression()
 
     def check_wrapper(self) -> None:
-        """See `WrappedFamily`."""
         super().check_wrapper()
         functions, transformer = (self.wrapper.func, self.wrapper.inverse_func), self.wrapper.transformer
         given = [one is not None for one in functions]
@@ -60,7 +53,6 @@ class TransformedTargetFamily(WrappedFamily):
 
     @property
     def target_function(self) -> TargetFunction | None:
-        """See `WrappedFamily`."""
         return None if self.wrapper.func is None else _ApplyChecked(self.wrapper.func, self._checked_inverse)
 
     @property
@@ -70,7 +62,6 @@ class TransformedTargetFamily(WrappedFamily):
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
             y = folded.fitted_targets(i)
@@ -131,21 +122,14 @@ class _OneView:
 
 @dataclass(frozen=True)
 class FunctionAnswers(LinearAnswers):
-    """Linear predictors of a function of y, whose inverse gives the predictions.
+    """Linear predictors of a function of y, whose inverse gives the predictions."""
 
-    Attributes
-    ----------
-    inverse : callable
-        A function of NumPy's that works on each number by itself.
-    """
-
-    inverse: Any = None
+    inverse: Any = None  # a function of NumPy's that works on each number by itself
 
     reads_moments = False
 
     @property
     def alike(self) -> Any:
-        """See `LinearAnswers`."""
         return (*super().alike, self.inverse)
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:

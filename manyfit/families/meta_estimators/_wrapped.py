@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from numpy.typing import NDArray
-
-from manyfit.families.protocol import Cost, Family, MomentSums, Shape
+from manyfit.families.protocol import Array, Cost, Family, MomentSums, Shape
 from manyfit.folds import Unsupported
 
-Array = NDArray[Any]
 TargetFunction = Callable[[Array], Array]
 
 _wrappers: dict[type, type[WrappedFamily]] = {}
@@ -21,24 +18,14 @@ W = TypeVar("W", bound="type[WrappedFamily]")
 class WrappedFamily(Family):
     """The family of an estimator that a meta-estimator clones and fits.
 
-    Steps inside the meta-estimator count as steps before it, so the estimator is never a pipeline.
-
-    Attributes
-    ----------
-    wraps : type
-        The meta-estimator, by exact type.
-    holds : str
-        Its parameter that is the estimator.
-    inner : Family
-        The family of that estimator: what it serves, reads and lets vary is what this family does.
-    wrapper : estimator
-        The meta-estimator, unfitted, without the estimator.
-    takes_weights : bool
-        Whether its `fit` hands `sample_weight` on without metadata routing.
+    Steps inside the meta-estimator count as steps before it, so the estimator is never a pipeline. What the
+    family of the estimator, `inner`, serves, reads and lets vary is what this family does. `wrapper` is the
+    unfitted meta-estimator without the estimator.
     """
 
-    wraps: ClassVar[type]
-    holds: ClassVar[str]
+    wraps: ClassVar[type]  # the meta-estimator, by exact type
+    holds: ClassVar[str]  # its parameter that is the estimator
+    # Whether its `fit` hands `sample_weight` on without metadata routing.
     takes_weights: ClassVar[bool] = True
 
     def __init__(self, inner: Family, wrapper: Any) -> None:
@@ -67,15 +54,12 @@ class WrappedFamily(Family):
         return None
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         self.inner.check(estimator, settings)
 
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         return self.inner.other_stopping_rule(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return self.inner.cost(estimator, settings, shape)
 
 
@@ -86,37 +70,15 @@ def register_wrapper(cls: W) -> W:
 
 
 def wrapper_of(cls: type) -> type[WrappedFamily] | None:
-    """The wrapped family for exactly this type of meta-estimator.
-
-    Returns
-    -------
-    subclass of WrappedFamily or None
-        None if there is none for `cls` itself.
-    """
+    """The wrapped family for exactly this type of meta-estimator, or None."""
     return _wrappers.get(cls)
 
 
 def family_in(kind: type, family: Family, wrapper: Any) -> Family:
-    """The family of an estimator that a meta-estimator of class `kind` holds.
+    """The family of a meta-estimator of class `kind`, by that of the estimator that it holds.
 
-    Parameters
-    ----------
-    kind : type
-        A class with a wrapped family.
-    family : Family
-        The family of the estimator.
-    wrapper : estimator
-        The meta-estimator, without the estimator.
-
-    Returns
-    -------
-    WrappedFamily
-        Answers as the meta-estimator does.
-
-    Raises
-    ------
-    Unsupported
-        If the parameters of the meta-estimator are not served.
+    `wrapper` is the meta-estimator without the estimator. Raises `Unsupported` if its parameters are not
+    served.
     """
     wrapped = _wrappers[kind](family, wrapper)
     wrapped.check_wrapper()
@@ -124,52 +86,23 @@ def family_in(kind: type, family: Family, wrapper: Any) -> Family:
 
 
 def target_function(family: Family | None) -> TargetFunction | None:
-    """The elementwise function of y whose moments a family reads.
+    """The elementwise function of y whose moments a family reads; None for y itself.
 
-    Parameters
-    ----------
-    family : Family or None
-        Any family.
-
-    Returns
-    -------
-    callable or None
-        It raises `Unsupported` where scikit-learn may warn; None for y itself.
+    It raises `Unsupported` where scikit-learn may warn.
     """
     return family.target_function if isinstance(family, WrappedFamily) else None
 
 
 def is_of_manyfit(family: Family) -> bool:
-    """Whether a family, or the one that it wraps, is not a user's own.
-
-    Parameters
-    ----------
-    family : Family
-        Any family.
-
-    Returns
-    -------
-    bool
-        False if a user has written it.
-    """
+    """Whether a family, or the one that it wraps, is not a user's own."""
     own = family.inner if isinstance(family, WrappedFamily) else family
     return type(own).__module__.startswith("manyfit.")
 
 
 def inner_estimator(estimator: Any, cls: type) -> Any:
-    """The estimator that a meta-estimator holds.
+    """The estimator that a meta-estimator holds; `estimator` itself without a wrapped family for `cls`.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted.
-    cls : type
-        Its class; for a drop-in estimator that of scikit-learn.
-
-    Returns
-    -------
-    estimator
-        `estimator` itself if it is no meta-estimator with a wrapped family.
+    `cls` is its class, for a drop-in estimator that of scikit-learn.
     """
     wrapper = wrapper_of(cls)
     if wrapper is None:

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from manyfit._compat import algorithm_of
@@ -14,6 +13,7 @@ from manyfit.families.neighbours._checks import require_metric, require_rows, re
 from manyfit.families.neighbours._left_out import LeftOutNeighbors, RowsLeftOut
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
 from manyfit.families.protocol import (
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -23,8 +23,6 @@ from manyfit.families.protocol import (
     refused_warnings,
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 
 class Votes(NamedTuple):
@@ -43,16 +41,9 @@ class Votes(NamedTuple):
 class Fits:
     """Fitted estimators of one fold, and the neighbours that they have found of the rows of a role.
 
-    Parameters
-    ----------
-    fitted : dict of bool to (estimator, int)
-        By `Votes.brute`: the fit, and the most neighbours that its settings ask for.
-    targets : ndarray of shape (n_train,) or (n_train, q)
-        Of the training rows.
-    query : callable
-        Finds the neighbours of rows.
-    X : ndarray or CSR matrix, optional
-        The rows of every role; None: those of the fold.
+    `fitted` has, by `Votes.brute`, the fit and the most neighbours that its settings ask for. `query` finds
+    the neighbours of rows, which have the `targets` of training rows. X are the rows of every role, by
+    default those of the fold.
     """
 
     def __init__(
@@ -85,13 +76,11 @@ class NeighborAnswers(NeighborhoodAnswers[Votes, Fits, Respond, Mapping[bool, Ne
     """Answers of one estimator of nearest neighbours a setting; the votes of refused ones are not read."""
 
     def find(self, role: Role, fold: Fold) -> Mapping[bool, Neighbors]:
-        """See `NeighborhoodAnswers`."""
         return {
             brute: self.fit.neighbors(brute, role, fold) for brute in {one.brute for one in self.settings}
         }
 
     def response(self, method: str, found: Mapping[bool, Neighbors]) -> Array:
-        """See `NeighborhoodAnswers`."""
         votes, responses = self.settings, [np.empty(0)] * len(self.settings)
         for brute, by_distance in {(one.brute, one.by_distance) for one in votes}:
             at = [j for j, v in enumerate(votes) if (v.brute, v.by_distance) == (brute, by_distance)]
@@ -145,7 +134,6 @@ class NeighborsFamily(Family, LeavesRowsOut):
     def leave_rows_out(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
     ) -> NeighborAnswers:
-        """See `LeavesRowsOut`."""
         if is_classifier(estimator) and (np.unique(y, return_counts=True)[1] < 2).any():
             raise Unsupported("a class has one row, and is none of the fold that leaves it out")
         votes, most, refused = _asked(estimator, settings, X.shape[0] - 1)

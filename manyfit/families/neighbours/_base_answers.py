@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
-from numpy.typing import NDArray
-
-from manyfit.families.protocol import Answers, Responses, Role
+from manyfit.families.protocol import Answers, Array, Responses, Role
 from manyfit.folds import Fold
 
-Array = NDArray[Any]
 Setting = TypeVar("Setting")
 Fit = TypeVar("Fit")
 Respond = TypeVar("Respond")
@@ -19,25 +16,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class NeighborhoodAnswers(Answers, Generic[Setting, Fit, Respond, Found]):
-    """Answers of one estimator a setting, from neighbours that are looked for once for all of them.
+    """Answers of one estimator a setting, from neighbours that are looked for once for all of them."""
 
-    Attributes
-    ----------
-    settings : tuple
-        What each setting asks for.
-    fit : object
-        What is fitted on the fold.
-    methods : mapping of str to callable
-        By method: makes responses of what was found.
-    outputs : int
-        Numbers that a response has a row.
-    refused, classes, fits_made : see `Answers`
-    """
-
-    settings: tuple[Setting, ...]
-    fit: Fit
-    methods: Mapping[str, Respond]
-    outputs: int
+    settings: tuple[Setting, ...]  # what each setting asks for
+    fit: Fit  # what is fitted on the fold
+    methods: Mapping[str, Respond]  # by method: makes responses of what was found
+    outputs: int  # numbers that a response has a row
     refused: Mapping[int, str] = field(default_factory=dict)
     classes: Array | None = None
     fits_made: int = 1
@@ -48,7 +32,6 @@ class NeighborhoodAnswers(Answers, Generic[Setting, Fit, Respond, Found]):
         return self.outputs
 
     def subset(self, settings: Sequence[int]) -> Self:
-        """See `Answers`."""
         return replace(self, settings=tuple(self.settings[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:

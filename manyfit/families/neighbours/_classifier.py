@@ -5,16 +5,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
 from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
 from manyfit.families.neighbours._label_columns import LabelColumn, classes_of_columns, joined
 from manyfit.families.neighbours._queries import Neighbors
-from manyfit.families.protocol import register_family
+from manyfit.families.protocol import Array, register_family
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Sums of k weights in two orders differ by at most this many rounding errors of their size, for each weight.
 ROUNDING = 4.0
@@ -25,9 +22,7 @@ UNEQUAL = 1e-9
 class NeighborsClassifierFamily(NeighborsFamily):
     """KNeighborsClassifier with one target or several columns: labels are scikit-learn's to the bit.
 
-    References
-    ----------
-    sklearn.neighbors.KNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
+    Reference: sklearn.neighbors.KNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
     """
 
     serves = (KNeighborsClassifier,)

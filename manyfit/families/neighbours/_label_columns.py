@@ -4,27 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import votes_need_plain_labels
 from manyfit.families.neighbours._queries import Neighbors
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 
 class LabelColumn(Neighbors):
-    """The neighbours of another query, with one column of their labels as targets.
-
-    Parameters
-    ----------
-    near : Neighbors
-        With targets of shape (n, most, q).
-    column : int
-        The column.
-    classes : ndarray of shape (n_classes,)
-        Its classes.
-    """
+    """The neighbours of another query, with one column of their labels, of `classes`, as targets."""
 
     def __init__(self, near: Neighbors, column: int, classes: Array) -> None:
         if near.kind == "pairs" and votes_need_plain_labels():
@@ -37,7 +25,6 @@ class LabelColumn(Neighbors):
         """See `Neighbors`; the constructor has checked it."""
 
     def tied(self, k: int, rows: Array) -> tuple[Array, Array, Array]:
-        """See `Neighbors`."""
         found, codes, ended = super().tied(k, rows)
         return found, codes[:, :, self._column], ended
 

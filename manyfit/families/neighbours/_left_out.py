@@ -8,15 +8,12 @@ rounding of either; a row for which that decides an answer is asked of the fold'
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.neighbours._query import Query
-from manyfit.families.protocol import refused_warnings
+from manyfit.families.protocol import Array, refused_warnings
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Metrics whose distances have a bound of their rounding here, with powers up to `MOST_P`.
 METRICS, MOST_P = ("euclidean", "manhattan", "chebyshev", "minkowski"), 4.0
@@ -30,17 +27,7 @@ MOST_WEIGHT_ERROR = 2.5e-13
 
 
 class RowsLeftOut:
-    """The fits of folds that leave out one row each.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted.
-    X : ndarray of shape (n, p)
-        All rows.
-    y : ndarray of shape (n,) or (n, q)
-        Their targets.
-    """
+    """The fits of folds that leave out one of the rows X, (n, p), each."""
 
     def __init__(self, estimator: Any, X: Any, y: Array) -> None:
         self._estimator, self._X, self._y = estimator, X, y
@@ -57,18 +44,8 @@ class RowsLeftOut:
 class LeftOutNeighbors(Neighbors):
     """The nearest of all other rows, for each row.
 
-    Parameters
-    ----------
-    without : RowsLeftOut
-        The fits that are asked again.
-    fitted : estimator
-        Fitted on all rows, by the algorithm of the folds.
-    X : ndarray of shape (n, p)
-        All rows.
-    targets : ndarray of shape (n,)
-        Of all rows.
-    most : int
-        The largest ``n_neighbors``.
+    `fitted` was fitted on all rows X by the algorithm of the folds; `most` is the largest ``n_neighbors``.
+    The fits of `without` are asked again.
     """
 
     def __init__(self, without: RowsLeftOut, fitted: Any, X: Any, targets: Array, most: int) -> None:

@@ -3,42 +3,22 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families.neighbours._query import Query
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 
 class Neighbors(Query):
-    """The nearest training rows of some rows, from one query of the most that settings ask for, and one more.
+    """The nearest training rows of rows X, from one query of the most that settings ask for, and one more.
 
     How many neighbours a query asks for does not change distances, so the first k neighbours are those of
     ``n_neighbors=k``, unless the next one is as far away. The order in which scikit-learn sees distances
     decides which of such rows is taken. It is asked again about these rows, with ``n_neighbors=k``.
 
-    Parameters
-    ----------
-    fitted : estimator
-        Fitted with the same algorithm as all settings that the neighbours are for.
-    X : ndarray or CSR matrix of shape (n, p)
-        Rows to predict.
-    targets : ndarray of shape (n_train,) or (n_train, q)
-        Of the training rows.
-    most : int
-        The largest ``n_neighbors``.
-
-    Attributes
-    ----------
-    distances : ndarray of shape (n, most)
-        In ascending order.
-    targets : ndarray of shape (n, most) or (n, most, q)
-        Targets of the neighbours.
-    weight_error : float
-        How much a weight by distance may differ from scikit-learn's, relative to it, but for `unsure` rows.
-    unsure : ndarray of int
-        Rows whose distances are not known well enough for weights, in ascending order.
+    `distances`, (n, most), ascend; `targets`, (n, most) or (n, most, q), are those of the neighbours. A
+    weight by distance may differ from scikit-learn's by `weight_error`, relative to it, but for the rows
+    `unsure`, whose distances are not known well enough.
     """
 
     weight_error = 0.0
@@ -77,16 +57,10 @@ class Neighbors(Query):
         return np.asarray((group == group[:, -1:]).sum(axis=1))
 
     def tied(self, k: int, rows: Array) -> tuple[Array, Array, Array]:
-        """The neighbours as far away as the k-th one, if targets are codes.
+        """The neighbours as far away as the k-th one, if targets are codes, for some rows.
 
-        Returns
-        -------
-        found : ndarray of shape (n_rows, K)
-            Which of the neighbours that the query gave they are.
-        codes : ndarray of shape (n_rows, K)
-            Of all these neighbours.
-        ended : ndarray of shape (n_rows,)
-            Whether no other training rows are as far away.
+        Returns which of the neighbours that the query gave they are, (n_rows, K), the codes of all these,
+        (n_rows, K), and whether no other training rows are as far away, (n_rows,).
         """
         group = _groups(self._tied[rows])
         found = group == group[:, k - 1 : k]
@@ -100,9 +74,7 @@ class Neighbors(Query):
 def distance_weights(distances: Array) -> Array:
     """The weights of ``weights="distance"`` for sorted distances (n, k) of all neighbours, or the first few.
 
-    References
-    ----------
-    sklearn.neighbors._base._get_weights (1.9).
+    Reference: sklearn.neighbors._base._get_weights (1.9).
     """
     with np.errstate(divide="ignore"):
         weights = 1.0 / distances

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import sklearn
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from manyfit._compat import neighbors_query, openmp_threads, votes_need_plain_labels
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Sums of squares of whole numbers up to this one are exact; a quarter of it for the parts of a distance.
 LARGEST_WHOLE = 2.0**51
@@ -24,14 +22,9 @@ FRACTIONS = 2.0**10
 
 
 class Query:
-    """Rows to predict, and the fitted estimator whose neighbours are looked for.
+    """Rows X to predict, and the fitted estimator whose neighbours are looked for.
 
-    Parameters
-    ----------
-    fitted : estimator
-        Fitted with the same algorithm as all settings that it is asked for.
-    X : ndarray or CSR matrix of shape (n, p)
-        Rows to predict.
+    It was fitted with the same algorithm as all settings that it is asked for.
     """
 
     def __init__(self, fitted: Any, X: Any) -> None:
@@ -104,9 +97,7 @@ def _sequence_of(n: int, n_train: int) -> Iterator[None]:
     Few rows are divided among threads by training rows, and ties are then decided in another order. In one
     thread there is one order.
 
-    References
-    ----------
-    sklearn.metrics._pairwise_distances_reduction._base.BaseDistancesReduction.__init__ (1.9).
+    Reference: sklearn.metrics._pairwise_distances_reduction._base.BaseDistancesReduction.__init__ (1.9).
     """
     threads = openmp_threads()
     if threads == 1 or not (n_train < n or 4 * chunk_size() * threads < n):

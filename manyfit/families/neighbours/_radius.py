@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 
@@ -12,17 +11,8 @@ from manyfit.families.neighbours._checks import require_metric, require_rows, re
 from manyfit.families.neighbours._query import chunk_size
 from manyfit.families.neighbours._radius_answers import Fit, RadiusAnswers, Respond, Within
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
-from manyfit.families.protocol import (
-    Cost,
-    Family,
-    FoldRows,
-    Shape,
-    refused_warnings,
-    register_family,
-)
+from manyfit.families.protocol import Array, Cost, Family, FoldRows, Shape, refused_warnings, register_family
 from manyfit.folds import Fold, FoldedData, Unsupported
-
-Array = NDArray[Any]
 
 # Squares of radii between these two neither overflow nor lose digits, nor do their powers up to MOST_P.
 SMALLEST, LARGEST = 1e-60, 1e60
@@ -99,9 +89,7 @@ class RadiusFamily(Family):
 class RadiusClassifierFamily(RadiusFamily):
     """RadiusNeighborsClassifier with one target: probabilities and labels are scikit-learn's to the bit.
 
-    References
-    ----------
-    sklearn.neighbors.RadiusNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
+    Reference: sklearn.neighbors.RadiusNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
     """
 
     serves = (RadiusNeighborsClassifier,)
@@ -135,9 +123,7 @@ def _shares(votes: Array) -> Array:
 class RadiusRegressorFamily(RadiusFamily):
     """RadiusNeighborsRegressor with one or several targets.
 
-    References
-    ----------
-    sklearn.neighbors.RadiusNeighborsRegressor.predict (1.9).
+    Reference: sklearn.neighbors.RadiusNeighborsRegressor.predict (1.9).
     """
 
     serves = (RadiusNeighborsRegressor,)

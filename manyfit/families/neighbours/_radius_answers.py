@@ -4,16 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_rows
 from manyfit.families.neighbours._radius_query import Ball, RadiusQuery
-from manyfit.families.protocol import Role, refused_warnings
+from manyfit.families.protocol import Array, Role, refused_warnings
 from manyfit.folds import Fold
 
-Array = NDArray[Any]
 # Responses of a method, from the values that were found for one setting.
 Respond = Callable[[Array], Array]
 
@@ -26,20 +24,10 @@ class Within(NamedTuple):
 
 
 class Found:
-    """Predictions from the neighbours of some rows for each setting, and scikit-learn's for the other rows.
+    """Predictions from the neighbours of n rows for m settings, and scikit-learn's for the other rows.
 
-    Parameters
-    ----------
-    query : RadiusQuery
-        The rows.
-    settings : sequence of Within
-        m of them.
-    values : ndarray of shape (m, n, ...)
-        Sums of votes or means of targets.
-    near : ndarray of shape (m, n)
-        Rows with a neighbour too close to the radius.
-    empty : ndarray of shape (m, n)
-        Other rows, which have no neighbours.
+    `values`, (m, n, ...), are sums of votes or means of targets. `near`, (m, n), says which rows have a
+    neighbour too close to the radius, and `empty`, (m, n), which others have no neighbours.
     """
 
     def __init__(
@@ -114,7 +102,6 @@ class RadiusAnswers(NeighborhoodAnswers[int, Fit, Respond, Found]):
     """Answers of one estimator of neighbours within a radius a setting, given by its place in the fit."""
 
     def find(self, role: Role, fold: Fold) -> Found:
-        """See `NeighborhoodAnswers`."""
         found = self.fit.found(role, fold.rows(role))
         if role == "train":  # settings whose test rows have none are refused already
             for j in self.settings:
@@ -122,7 +109,6 @@ class RadiusAnswers(NeighborhoodAnswers[int, Fit, Respond, Found]):
         return found
 
     def response(self, method: str, found: Found) -> Array:
-        """See `NeighborhoodAnswers`."""
         return np.stack([self._of_setting(method, found, j) for j in self.settings])
 
     def _of_setting(self, method: str, found: Found, j: int) -> Array:

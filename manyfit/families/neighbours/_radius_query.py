@@ -6,12 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families.neighbours._query import FRACTIONS, Query, chunk_size
+from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 # Bytes that a query takes for each pair of rows within the radius: indices, distances, and copies of both.
 PAIR_BYTES = 48
@@ -31,29 +29,16 @@ class Ball:
     """The training rows within a radius of some rows to predict.
 
     They are in scikit-learn's order, by index or as they are stored in a tree. It is the same for all radii.
-
-    Attributes
-    ----------
-    rows : slice
-        The rows to predict, n of them.
-    i : int
-        Place of the radius.
-    lines : ndarray of shape (n_pairs,)
-        For each pair of a row to predict and a training row: the former, from 0 to n - 1, ascending.
-    distances : ndarray of shape (n_pairs,)
-        Of the pairs.
-    indices : ndarray of shape (n_pairs,)
-        The training rows.
-    near : ndarray of shape (n,)
-        Whether a training row is so close to the radius that scikit-learn has to decide.
     """
 
-    rows: slice
-    i: int
+    rows: slice  # the rows to predict, n of them
+    i: int  # place of the radius
+    # (n_pairs,), for each pair of a row to predict and a training row: the former, from 0 to n - 1,
+    # ascending.
     lines: Array
-    distances: Array
-    indices: Array
-    near: Array
+    distances: Array  # (n_pairs,), of the pairs
+    indices: Array  # (n_pairs,), the training rows
+    near: Array  # (n,), whether a training row is so close to the radius that scikit-learn has to decide
 
     @property
     def counts(self) -> Array:
@@ -64,9 +49,7 @@ class Ball:
     def weights(self) -> Array:
         """The weights of ``weights="distance"`` for the distances.
 
-        References
-        ----------
-        sklearn.neighbors._base._get_weights (1.9).
+        Reference: sklearn.neighbors._base._get_weights (1.9).
         """
         zero = self.distances == 0.0
         equal = np.zeros(len(self.near), dtype=bool)
@@ -79,16 +62,9 @@ class Ball:
 
 
 class RadiusQuery(Query):
-    """Rows to predict, whose neighbours within several radii are looked for in blocks.
+    """Rows X to predict, whose neighbours within several radii are looked for in blocks.
 
-    Parameters
-    ----------
-    fitted : estimator
-        Its radius is the largest one.
-    X : ndarray or CSR matrix of shape (n, p)
-        Rows to predict.
-    radii : sequence of float
-        In descending order.
+    The radii descend.
     """
 
     def __init__(self, fitted: Any, X: Any, radii: Sequence[float]) -> None:

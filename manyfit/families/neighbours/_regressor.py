@@ -1,26 +1,20 @@
 """KNeighborsRegressor: sums of the targets of the neighbours, one neighbour after the other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsRegressor
 
 from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
 from manyfit.families.neighbours._queries import Neighbors
-from manyfit.families.protocol import register_family
+from manyfit.families.protocol import Array, register_family
 from manyfit.folds import Unsupported
-
-Array = NDArray[Any]
 
 
 class NeighborsRegressorFamily(NeighborsFamily):
     """KNeighborsRegressor with one or several targets.
 
-    References
-    ----------
-    sklearn.neighbors.KNeighborsRegressor.predict (1.9).
+    Reference: sklearn.neighbors.KNeighborsRegressor.predict (1.9).
     """
 
     serves = (KNeighborsRegressor,)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from manyfit.families.nested._prefix import NestedAnswers, PrefixFamily, fit_silently
@@ -16,20 +15,14 @@ from manyfit.families.protocol import Answers, Cost, Responses, Shape
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.structural_key import structural_key
 
-Array = NDArray[Any]
 # Bins take about as long as so many trees. Any number above zero lets settings share them.
 _TREES = 8.0
 
 
 class BinnedFamily(PrefixFamily):
-    """Ensembles of trees on binned rows, with one fit for each setting of the trees on each split.
+    """Ensembles of trees on binned rows, with one fit for each setting of the trees on each split."""
 
-    Attributes
-    ----------
-    of_trees : frozenset of str
-        Parameters that change trees and not the bins; settings differ in them and in the number of trees.
-    """
-
+    # Parameters that change trees and not the bins; settings differ in them and in the number of trees.
     of_trees: frozenset[str]
 
     @property

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -18,10 +17,9 @@ from sklearn.ensemble import (
 from manyfit._compat import keep_bins
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import PrefixFamily, lazy_responses, require_known_parts
-from manyfit.families.protocol import Responses, register_family
+from manyfit.families.protocol import Array, Responses, register_family
 from manyfit.folds import FoldedData, Unsupported
 
-Array = NDArray[Any]
 # Rows up to which the "auto" of early stopping means no, and up to which bins are of all rows.
 _MOST_WITHOUT_STOPPING, _MOST_BINNED = 10_000, 200_000
 
@@ -60,7 +58,6 @@ class HistogramBoostingFamily(BinnedFamily):
     )
 
     def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        """See `BinnedFamily`."""
         return keep_bins(estimator, kept)
 
     def require_repeatable(self, estimator: Any) -> None:

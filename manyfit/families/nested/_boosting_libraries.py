@@ -8,15 +8,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import keep_lightgbm_bins, keep_xgboost_bins, without_names
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Answers, FoldRows, Responses, register_family, register_on_demand
+from manyfit.families.protocol import Answers, Array, FoldRows, Responses, register_family, register_on_demand
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
 _OTHER_NAMES = frozenset(
     {
@@ -35,12 +33,8 @@ _PLAIN_NAME = re.compile(r"[\w .()/%+#-]+", re.ASCII)
 class BoostingLibraryFamily(BinnedFamily):
     """Gradient boosting of another library, whose models predict with their first iterations.
 
-    Parameters
-    ----------
-    serves : tuple of type
-        See `Family`.
-    kinds : tuple
-        Values of `booster` or `boosting_type` for which later iterations leave earlier ones as they are.
+    `kinds` are the values of `booster` or `boosting_type` for which later iterations leave earlier ones as
+    they are.
     """
 
     reads = FoldRows(sparse=True, weights=True, device=False, categories=True)
@@ -81,7 +75,6 @@ class BoostingLibraryFamily(BinnedFamily):
         return devices <= {None, "cpu"} and not callable(given.get("objective"))
 
     def first_responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
-        """See `BinnedFamily`."""
 
         def of_all(method: str) -> Array:
             predict = getattr(model, method)
@@ -106,15 +99,12 @@ class XGBoostFamily(BoostingLibraryFamily):
     )
 
     def makes_bins(self, estimator: Any) -> bool:
-        """See `BinnedFamily`."""
         return super().makes_bins(estimator) and estimator.tree_method in (None, "auto", "hist")
 
     def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        """See `BinnedFamily`."""
         return keep_xgboost_bins(estimator, kept)
 
     def first(self, n: int) -> dict[str, Any]:
-        """See `BoostingLibraryFamily`."""
         return {"iteration_range": (0, n)}
 
 
@@ -129,7 +119,6 @@ class LightGBMFamily(BoostingLibraryFamily):
     )
 
     def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        """See `BinnedFamily`."""
         return keep_lightgbm_bins(estimator, kept)
 
     def finished(self, model: Any, fold: Fold) -> Any:
@@ -137,7 +126,6 @@ class LightGBMFamily(BoostingLibraryFamily):
         return model if fold.names is None else without_names(model)
 
     def first(self, n: int) -> dict[str, Any]:
-        """See `BoostingLibraryFamily`."""
         return {"num_iteration": n}
 
 

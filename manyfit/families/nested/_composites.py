@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
@@ -19,28 +18,30 @@ from manyfit.families.nested._prefix import (
     fit_silently,
     require_known_parts,
 )
-from manyfit.families.protocol import Answers, Cost, Family, FoldRows, Responses, Role, Shape, register_family
+from manyfit.families.protocol import (
+    Answers,
+    Array,
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Role,
+    Shape,
+    register_family,
+)
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.introspection.structural_key import structural_key
 
-Array = NDArray[Any]
 # A final estimator reads few columns: the part that its fit takes of a member's.
 _FINAL = 0.1
 
 
 @dataclass(frozen=True)
 class FittedEnsembles(Answers):
-    """Answers of ensembles that scikit-learn's own code has fitted, with members that remember.
+    """Answers of ensembles that scikit-learn's own code has fitted, with members that remember."""
 
-    Attributes
-    ----------
-    models : tuple of estimator or None
-        One for each setting; None for one that is refused.
-    refused, classes, fits_made : see `Answers`
-    """
-
-    models: tuple[Any, ...]
+    models: tuple[Any, ...]  # one for each setting; None for one that is refused
     refused: Mapping[int, str] = field(default_factory=dict)
     classes: Array | None = None
     fits_made: int = 0
@@ -51,11 +52,9 @@ class FittedEnsembles(Answers):
         return 1 if self.classes is None else len(self.classes)
 
     def subset(self, settings: Sequence[int]) -> FittedEnsembles:
-        """See `Answers`."""
         return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         X, models = fold.rows(role), self.models
 
         def later(method: str) -> Callable[[], Array]:
@@ -164,7 +163,6 @@ class StackingFamily(CompositeFamily):
     free = frozenset({"estimators", "final_estimator", "passthrough"})
 
     def inner_fits(self, ensemble: Any) -> int:
-        """See `CompositeFamily`."""
         return _n_splits(ensemble.cv)
 
 
@@ -175,15 +173,12 @@ class CalibrationFamily(CompositeFamily):
     free = frozenset({"estimator", "method"})
 
     def members(self, ensemble: Any) -> dict[str, Any]:
-        """See `CompositeFamily`."""
         return {} if ensemble.estimator is None else {"estimator": ensemble.estimator}
 
     def with_members(self, ensemble: Any, members: Mapping[str, Any]) -> Any:
-        """See `CompositeFamily`."""
         return ensemble.set_params(**members)
 
     def inner_fits(self, ensemble: Any) -> int:
-        """See `CompositeFamily`."""
         return _n_splits(ensemble.cv)
 
 

@@ -40,11 +40,9 @@ class ProcessStore(EnsembleStore):
         self._now: dict[str, Ensemble] = {}
 
     def take(self, name: str) -> Ensemble | None:
-        """See `EnsembleStore`."""
         return self._last.pop(name, None)
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
-        """See `EnsembleStore`."""
         self._bytes += n_bytes
         if self._bytes <= self._memory:
             # A list of members grows in place.
@@ -54,7 +52,6 @@ class ProcessStore(EnsembleStore):
             self._now[name] = Ensemble(ensemble.size, fitted)
 
     def next_round(self) -> None:
-        """See `EnsembleStore`."""
         self._last, self._now, self._bytes = self._now, {}, 0
 
 
@@ -79,14 +76,12 @@ class FolderStore(EnsembleStore):
         return self._folder / str(number)
 
     def take(self, name: str) -> Ensemble | None:
-        """See `EnsembleStore`."""
         try:
             return Ensemble(*pickle.loads((self._of_round(self._round - 1) / name).read_bytes()))
         except Exception:  # missing, or cut off: the fit is made from the start
             return None
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
-        """See `EnsembleStore`."""
         folder = self._of_round(self._round)
         # No disk space, or an estimator that cannot be pickled: the next round makes the fit from the start.
         with suppress(Exception):
@@ -97,7 +92,6 @@ class FolderStore(EnsembleStore):
                 os.replace(path, folder / name)
 
     def next_round(self) -> None:
-        """See `EnsembleStore`."""
         shutil.rmtree(self._of_round(self._round - 1), ignore_errors=True)
         self._round += 1
         self._of_round(self._round).mkdir()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -28,10 +27,9 @@ from manyfit.families.nested._prefix import (
     stack_responses,
 )
 from manyfit.families.nested._trees import first_leaves, largest, pruned, require_sizes
-from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family
+from manyfit.families.protocol import Answers, Array, Cost, Responses, Shape, register_family
 from manyfit.folds import FoldedData
 
-Array = NDArray[Any]
 # Trees, the most leaves of each, and alpha.
 Size = tuple[int, int | None, float]
 
@@ -42,9 +40,8 @@ class ForestFamily(PrefixFamily):
     A tree draws from a seed of its own, so that the first trees are those of smaller forests. Each is the
     tree of all its sizes, see `TreeFamily`.
 
-    References
-    ----------
-    sklearn.ensemble.RandomForestClassifier.predict_proba (1.9): the mean of the trees' probabilities.
+    Reference: sklearn.ensemble.RandomForestClassifier.predict_proba (1.9): the mean of the trees'
+    probabilities.
     """
 
     serves = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)

@@ -8,16 +8,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from manyfit._compat import scores_of_first_trees
 from manyfit.families.nested._prefix import NestedAnswers, PrefixFamily, fit_silently
-from manyfit.families.protocol import Answers, Responses, register_family
+from manyfit.families.protocol import Answers, Array, Responses, register_family
 from manyfit.folds import FoldedData, Unsupported
 
-Array = NDArray[Any]
 # Trees, and the share of outliers.
 Size = tuple[int, Any]
 
@@ -42,9 +40,7 @@ class GrownForest:
 class IsolationFamily(PrefixFamily):
     """IsolationForest: trees are grown by a seed of their own, and depths are added in their order.
 
-    References
-    ----------
-    sklearn.ensemble.IsolationForest (1.9): ``fit`` and ``score_samples``.
+    Reference: sklearn.ensemble.IsolationForest (1.9): ``fit`` and ``score_samples``.
     """
 
     serves = (IsolationForest,)
@@ -70,7 +66,6 @@ class IsolationFamily(PrefixFamily):
             yield NestedAnswers(grown, values, self.responses)
 
     def responses(self, model: GrownForest, X: Any, values: Sequence[Size]) -> Responses:
-        """See `NestedFamily`."""
         scores = scores_of_first_trees(model.forest, X, {n for n, _ in values})
 
         def decisions() -> Array:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from manyfit.families.nested._continued_fits import fit_continued
 from manyfit.families.protocol import (
     Answers,
+    Array,
     Cost,
     Family,
     FoldRows,
@@ -26,7 +26,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
 
-Array = NDArray[Any]
 # The methods that scorers of a classifier call, and those of a regressor.
 CLASSIFIER_METHODS = ("predict", "predict_proba", "decision_function")
 REGRESSOR_METHODS = ("predict",)
@@ -34,21 +33,11 @@ REGRESSOR_METHODS = ("predict",)
 
 @dataclass(frozen=True)
 class NestedAnswers(Answers):
-    """Answers of several settings from one fitted model.
+    """Answers of several settings from one fitted model."""
 
-    Attributes
-    ----------
-    model : estimator
-        Fitted with the largest setting.
-    values : tuple
-        The setting of each answer.
-    responses : callable
-        Gives the responses of some settings for rows of X.
-    classes, fits_made, refused : see `Answers`
-    """
-
-    model: Any
-    values: tuple[Any, ...]
+    model: Any  # fitted with the largest setting
+    values: tuple[Any, ...]  # the setting of each answer
+    # Gives the responses of some settings for rows of X.
     responses: Callable[[Any, Any, Sequence[Any]], Responses]
     classes: Any = None  # a list of arrays if y has several columns
     fits_made: int = 1
@@ -60,24 +49,16 @@ class NestedAnswers(Answers):
         return 1 if self.classes is None else sum(map(np.size, self.classes))
 
     def subset(self, settings: Sequence[int]) -> NestedAnswers:
-        """See `Answers`."""
         return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0, refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return self.responses(self.model, fold.rows(role), self.values)
 
 
 class NestedFamily(Family):
-    """Estimators whose fit with one value of a parameter holds those with other values.
+    """Estimators whose fit with one value of a parameter holds those with other values."""
 
-    Attributes
-    ----------
-    parameter : str
-        The parameter that the search varies.
-    """
-
-    parameter: str
+    parameter: str  # the parameter that the search varies
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, weights=True, device=False)
 
@@ -138,7 +119,6 @@ class PrefixFamily(NestedFamily):
                 raise Unsupported(f"{self.parameter}={value!r} is not an integer")
 
     def largest(self, values: Sequence[Any]) -> Any:
-        """See `NestedFamily`."""
         return max(values)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:

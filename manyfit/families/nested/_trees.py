@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.tree import (
     DecisionTreeClassifier,
@@ -28,7 +27,6 @@ from manyfit.families.nested._prefix import (
 from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family, require_number
 from manyfit.folds import FoldedData, Unsupported
 
-Array = NDArray[Any]
 # The most leaves, and alpha.
 Size = tuple[int | None, float]
 
@@ -40,9 +38,7 @@ class TreeFamily(NestedFamily):
     of the largest tree are the smaller trees. Without a limit a tree grows in another order: it is a fit of
     its own. Growing does not read `ccp_alpha`, which prunes the tree at the end of a fit.
 
-    References
-    ----------
-    sklearn.tree._tree.BestFirstTreeBuilder and sklearn.tree.DecisionTreeClassifier.fit (1.9).
+    Reference: sklearn.tree._tree.BestFirstTreeBuilder and sklearn.tree.DecisionTreeClassifier.fit (1.9).
     """
 
     serves = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)

@@ -27,10 +27,12 @@ from manyfit.families.protocol._registry import (
     unregister_family,
 )
 from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
+from manyfit.folds import Array
 
 __all__ = [
     "AffineStep",
     "Answers",
+    "Array",
     "ClassSums",
     "ColumnStep",
     "Cost",

@@ -8,12 +8,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.folds import Fold, Moments
+from manyfit.folds import Array, Fold, Moments
 from manyfit.metrics import LinearPredictors, Residuals, Rounding, lost_to_rounding, residuals_from_moments
 
-Array = NDArray[Any]
 Role = Literal["train", "test"]
 
 
@@ -134,7 +132,6 @@ class Predictions(Answers):
     fits_made: int = 0
 
     def subset(self, settings: Sequence[int]) -> Predictions:
-        """See `Answers`."""
         index = list(settings)
         train = None if self.train is None else {name: a[index] for name, a in self.train.items()}
         return Predictions({name: a[index] for name, a in self.test.items()}, train, {}, self.classes)
@@ -190,7 +187,6 @@ class LinearAnswers(Answers):
         return (self.flat, type(self))
 
     def subset(self, settings: Sequence[int]) -> LinearAnswers:
-        """See `Answers`."""
         index, linear = list(settings), self.linear
         some = LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin)
         return replace(self, linear=some, refused={}, roundings=())
@@ -202,11 +198,9 @@ class LinearAnswers(Answers):
         return {"predict": predicted[:, :, 0] if one else predicted}
 
     def from_moments(self, moments: Moments) -> Residuals:
-        """See `Answers`."""
         return residuals_from_moments(self.linear, moments)
 
     def lost_digits(self, residuals: Residuals, moments: Moments) -> Array:
-        """See `Answers`."""
         return lost_to_rounding(residuals, self.roundings, moments)
 
     @staticmethod

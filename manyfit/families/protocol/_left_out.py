@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families.protocol._answers import Answers, Predictions
 from manyfit.families.protocol._protocol import Shape
-from manyfit.folds import FoldedMatrix
-
-Array = NDArray[Any]
+from manyfit.folds import Array, FoldedMatrix
 
 
 @dataclass(frozen=True)

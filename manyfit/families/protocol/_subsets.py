@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families.protocol._answers import LinearAnswers
-from manyfit.folds import Moments, TransformedMoments
+from manyfit.folds import Array, Moments, TransformedMoments
 from manyfit.metrics import Residuals, lost_predictions
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -43,11 +40,9 @@ class SubsetAnswers(LinearAnswers):
 
     @property
     def checks_rounding(self) -> bool:  # type: ignore[override]
-        """See `Answers`."""
         return True
 
     def lost_digits(self, residuals: Residuals, moments: Moments) -> Array:
-        """See `Answers`."""
         p, q = self.centre.size, residuals.y.size
         variances = np.maximum(np.diagonal(moments.scatter)[:p], 0.0) / moments.weight
         spread = np.sqrt((variances + (moments.mean[:p] - self.centre) ** 2) @ self.unit**2)

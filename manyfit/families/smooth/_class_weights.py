@@ -3,12 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
+from manyfit.families.protocol import Array
 from manyfit.folds import PassData
-
-Array = NDArray[Any]
 
 
 def class_weights(class_weight: Any, classes: Array, codes: Array, data: PassData) -> Array | None:

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
-from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
@@ -18,15 +17,11 @@ from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, l
 from manyfit.folds import PassData, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
-Array = NDArray[Any]
-
 
 class TweedieFamily(Family):
     """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
 
-    References
-    ----------
-    sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
+    Reference: sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
     """
 
     serves = (PoissonRegressor, GammaRegressor, TweedieRegressor)

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, float_dtype
-from manyfit.families.protocol import Answers, Role
+from manyfit.families.protocol import Answers, Array, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # Predictions whose labels are checked at a time: 8 MiB of float64, several times in memory.
 PREDICTED = 2**20
@@ -45,9 +42,7 @@ class Link(Protocol):
 class LogLink:
     """``exp(z)``.
 
-    References
-    ----------
-    sklearn.linear_model.PoissonRegressor.predict (1.9).
+    Reference: sklearn.linear_model.PoissonRegressor.predict (1.9).
     """
 
     classes: None = None
@@ -62,9 +57,7 @@ class LogLink:
 class Identity:
     """The linear predictor itself.
 
-    References
-    ----------
-    sklearn.svm.LinearSVR.predict (1.9).
+    Reference: sklearn.svm.LinearSVR.predict (1.9).
     """
 
     classes: None = None
@@ -78,9 +71,7 @@ class Identity:
 class Decisions:
     """Decision values, and the class of the largest.
 
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
+    Reference: sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
     """
 
     classes: Array
@@ -98,9 +89,8 @@ class Decisions:
 class Probabilities:
     """Decision values, the class of the largest, and the probabilities of the classes.
 
-    References
-    ----------
-    sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``, ``predict_proba``.
+    Reference: sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``,
+    ``predict_proba``.
     """
 
     classes: Array

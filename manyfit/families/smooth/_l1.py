@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from manyfit.families.protocol import Cost, Shape, recorded_warnings
+from manyfit.families.protocol import Array, Cost, Shape, recorded_warnings
 from manyfit.families.smooth._quadratic import minimise_with_l1
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import PassData, Unsupported
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # A result is followed until it violates the conditions of an optimum by this share of what `tol` allows.
 TOL_SHARE = 1e-2
@@ -37,14 +34,14 @@ FLAT = 1e-10
 OF_LIBLINEAR, OF_PATH, PER_COLUMN, OF_FIT = 350.0, 15.0, 0.1, 2e6
 
 
-def l1_cost(n_settings: int, shape: Shape, *, checked: bool = True) -> Cost:
+def l1_cost(n_settings: int, shape: Shape) -> Cost:
     """Nanoseconds of fits by Newton's method, the fits of scikit-learn on one split included."""
     if shape.n_entries is not None or shape.row_entries is not None:
         raise Unsupported("an l1 penalty is shared on dense rows")
     n, p, k = shape.n_train, shape.n_features, shape.n_splits
     alone = n_settings * n * p * OF_LIBLINEAR
     path = n_settings * (OF_FIT + n * p * (OF_PATH + PER_COLUMN * p))
-    return Cost(alone * checked + k * path, k * alone)
+    return Cost(alone + k * path, k * alone)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.folds import PassData, Unsupported
-
-Array = NDArray[Any]
 
 # Newton's method may make as many iterations as it is allowed. Its `tol` is relative to the gradient at the
 # start, and leaves scores open where L-BFGS would need more steps than these.

@@ -4,19 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
-from manyfit.families.smooth._liblinear import (
-    ITERATIONS,
-    RESOLUTION,
-    rarest_share,
-    require_usual_intercept,
-)
+from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
@@ -25,16 +19,12 @@ from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, require_classes
 
-Array = NDArray[Any]
-
 
 class LinearSVCFamily(Family):
     """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
 
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged where the
-    length of the gradient is at most ``tol min(n_pos, n_neg) / n`` of that at zero.
+    Reference: sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged
+    where the length of the gradient is at most ``tol min(n_pos, n_neg) / n`` of that at zero.
     """
 
     serves = (LinearSVC,)
@@ -85,9 +75,7 @@ class LinearSVCFamily(Family):
 class LinearSVRFamily(Family):
     """LinearSVR: ``C sum_i s_i max(0, |z_i - y_i| - epsilon)^2 + ||w||^2 / 2``, the intercept penalised.
 
-    References
-    ----------
-    sklearn.svm.LinearSVR (1.9) and liblinear.
+    Reference: sklearn.svm.LinearSVR (1.9) and liblinear.
     """
 
     serves = (LinearSVR,)

@@ -13,12 +13,7 @@ from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
 from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
-from manyfit.families.smooth._liblinear import (
-    ITERATIONS,
-    RESOLUTION,
-    rarest_share,
-    require_usual_intercept,
-)
+from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
@@ -38,9 +33,8 @@ class LogisticFamily(Family):
     ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says; its l1
     penalty is ``||w||_1``.
 
-    References
-    ----------
-    sklearn.linear_model.LogisticRegression (1.9): binomial loss for two classes, multinomial for more.
+    Reference: sklearn.linear_model.LogisticRegression (1.9): binomial loss for two classes, multinomial for
+    more.
     """
 
     serves = (LogisticRegression,)

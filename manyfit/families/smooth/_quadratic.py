@@ -1,11 +1,8 @@
 """The minimum of a quadratic function with an l1 penalty: signs are searched, then solved for."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.families.protocol import Array
 
 # Rounding of the slopes, relative to the penalty; a ridge relative to the mean curvature; and searches.
 SLACK, RIDGE, MOST = 1e-10, 1e-13, 20
@@ -16,9 +13,7 @@ def minimise_with_l1(H: Array, q: Array, start: Array) -> Array:
 
     It may stop early after many changes of signs, where the function is lower than at the start.
 
-    References
-    ----------
-    Lee, Battle, Raina and Ng, Efficient sparse coding algorithms (2006): feature-sign search.
+    Reference: Lee, Battle, Raina and Ng, Efficient sparse coding algorithms (2006): feature-sign search.
     """
     d, u = len(q), start.copy()
     H = H + RIDGE * (np.trace(H) / d) * np.eye(d)

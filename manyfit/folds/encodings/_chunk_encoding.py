@@ -160,7 +160,6 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     @cached_property
     def middle(self) -> Array:  # type: ignore[override]
-        """See `MixedRows`."""
         out = np.zeros(self.shape[1])
         for piece in self._pieces.values():
             if piece.column is not None:

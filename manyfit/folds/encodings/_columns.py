@@ -26,28 +26,14 @@ class MomentsNeeded(Exception):
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers: ``(f(x) - shift) / scale``, with `fill` in place of a gap.
+    """A column of numbers: ``(f(x) - shift) / scale``, with `fill` in place of a gap."""
 
-    Attributes
-    ----------
-    j : int
-        The column of X.
-    function : callable or None
-        An elementwise function, applied first.
-    fill : float or None
-        In the units of ``f(x)``; None while gaps are left.
-    shift, scale : float
-        See above.
-    dtype : dtype
-        Of the numbers that scikit-learn has here.
-    """
-
-    j: int
-    function: Callable[[Array], Array] | None = None
-    fill: float | None = None
+    j: int  # the column of X
+    function: Callable[[Array], Array] | None = None  # an elementwise function, applied first
+    fill: float | None = None  # in the units of ``f(x)``; None while gaps are left
     shift: float = 0.0
     scale: float = 1.0
-    dtype: np.dtype[Any] = FLOAT64
+    dtype: np.dtype[Any] = FLOAT64  # of the numbers that scikit-learn has here
 
     @property
     def is_raw(self) -> bool:
@@ -74,50 +60,28 @@ class ObjectColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories.
+    """A column of categories."""
 
-    Attributes
-    ----------
-    j : int
-        The column of X.
-    groups : tuple of (label, tuple of int)
-        Each label with the codes that have it, in scikit-learn's order. Steps may merge categories.
-    missing : object
-        The label that is a missing value, None or NaN; else an object of no meaning.
-    """
-
-    j: int
+    j: int  # the column of X
+    # Each label with the codes that have it, in scikit-learn's order. Steps may merge categories.
     groups: tuple[tuple[Any, tuple[int, ...]], ...]
-    missing: Any = ...
+    missing: Any = ...  # the label that is a missing value, None or NaN; else an object of no meaning
 
 
 @dataclass(frozen=True)
 class LinearColumns:
-    """Columns ``g @ matrix + constant`` of rows g of the global matrix.
+    """Columns ``g @ matrix + constant`` of rows g of the global matrix."""
 
-    Attributes
-    ----------
-    entries : tuple of (ndarray of int, ndarray of int, ndarray of float)
-        Entries of the matrix: their rows, columns and numbers. Those of one place are added up.
-    constant : ndarray of shape (p,)
-        See above.
-    stored : float or None
-        Entries that scikit-learn would store for the training rows in a sparse matrix, at most; None for
-        dense columns.
-    may_be_zero : float
-        Those of them that a dense matrix had: when it was joined with sparse ones, its zeros were dropped.
-    dtype : dtype
-        Of the numbers that scikit-learn has here.
-    is_rounded : bool
-        Whether scikit-learn has rounded some of them to float32.
-    """
-
+    # Entries of the matrix: their rows, columns and numbers. Those of one place are added up.
     entries: tuple[tuple[Array, Array, Array], ...]
-    constant: Array
+    constant: Array  # (p,)
+    # Entries that scikit-learn would store for the training rows in a sparse matrix, at most; None for dense
+    # columns.
     stored: float | None = None
+    # Those of them that a dense matrix had: when it was joined with sparse ones, its zeros were dropped.
     may_be_zero: float = 0.0
-    dtype: np.dtype[Any] = FLOAT64
-    is_rounded: bool = False
+    dtype: np.dtype[Any] = FLOAT64  # of the numbers that scikit-learn has here
+    is_rounded: bool = False  # whether scikit-learn has rounded some of them to float32
 
     @property
     def width(self) -> int:
@@ -211,20 +175,11 @@ class EncodedFold:
 
 @dataclass(frozen=True)
 class FoldColumns:
-    """The columns of one fold behind some steps.
+    """The columns of one fold behind some steps."""
 
-    Attributes
-    ----------
-    fold : EncodedFold
-        The rows of the fold.
-    parts : tuple of NumberColumn, CategoryColumn or LinearColumns
-        In the order of the columns.
-    head : object or None
-        The first row of a frame with these columns, by which columns are chosen by name; None for arrays.
-    """
-
-    fold: EncodedFold
-    parts: tuple[Part, ...]
+    fold: EncodedFold  # the rows of the fold
+    parts: tuple[Part, ...]  # in the order of the columns
+    # The first row of a frame with these columns, by which columns are chosen by name; None for arrays.
     head: Any = None
 
     @classmethod

@@ -103,22 +103,13 @@ class _Factor:
 
 @dataclass(frozen=True)
 class _ProductMap:
-    """Where the products that make up some columns are in G.
+    """Where the products that make up some columns are in G."""
 
-    Attributes
-    ----------
-    rows, columns : ndarray of int of shape (m,)
-        The entries of the map: a column of G, or -1 for a constant; and the column that it belongs to.
-    terms : list of (int, int, int)
-        Different factors of entries: number of the factor, power in the product, and power of g or mark.
-    slots : ndarray of int of shape (m, d)
-        The factors of each entry: positions in `terms`, and -1 for no further factor.
-    """
-
-    rows: Array
-    columns: Array
+    rows: Array  # (m,), of each entry of the map: a column of G, or -1 for a constant
+    columns: Array  # (m,), and the column that it belongs to
+    # Different factors of entries: number of the factor, power in the product, and power of g or mark.
     terms: Sequence[tuple[int, int, int]]
-    slots: Array
+    slots: Array  # (m, d), the factors of each entry: positions in `terms`, and -1 for no further factor
 
     @classmethod
     def of(cls, encoding: Encoding, factors: Sequence[_Factor], exact: bool, powers: Array) -> _ProductMap:
@@ -179,19 +170,9 @@ def _root_mean_square(values: Array) -> float:
 def product_columns(fold: EncodedFold, parts: Sequence[NumberColumn], powers: Array) -> LinearColumns:
     """Products of powers of some columns, as scikit-learn has them behind scalers and imputers of a fold.
 
-    Parameters
-    ----------
-    fold : EncodedFold
-        The fold.
-    parts : sequence of NumberColumn
-        The columns, of float64, without gaps that are left.
-    powers : ndarray of int of shape (p, len(parts))
-        For each product, the power of each column.
-
-    Raises
-    ------
-    Unsupported
-        If the terms of a product cancel, as where a column varies far less in the fold than in all rows.
+    `parts` are float64 without gaps that are left; `powers`, (p, len(parts)), has the power of each for each
+    product. Raises `Unsupported` if the terms of a product cancel, as where a column varies far less in the
+    fold than in all rows.
     """
     encoding = fold.encoding
     factors = [_Factor.of(encoding, part) for part in parts]

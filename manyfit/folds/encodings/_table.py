@@ -21,20 +21,12 @@ _FLOATS = ("float32", "float64", "float[pyarrow]", "double[pyarrow]")
 
 @dataclass(frozen=True)
 class Categories:
-    """The categories of a column over all rows.
+    """The categories of a column over all rows."""
 
-    Attributes
-    ----------
-    labels : tuple
-        Distinct values in scikit-learn's order: sorted, and the missing value, if there is one, last.
-    codes : ndarray of int of shape (n,)
-        The position in `labels` of the value of each row.
-    missing : object
-        The missing value, None or NaN, if the last label is one; else an object of no meaning.
-    """
-
+    # Distinct values in scikit-learn's order: sorted, and the missing value, if there is one, last.
     labels: tuple[Any, ...]
-    codes: Array
+    codes: Array  # (n,), the position in `labels` of the value of each row
+    # The missing value, None or NaN, if the last label is one; else an object of no meaning.
     missing: Any = ...
 
 

@@ -25,27 +25,13 @@ MIN_THREADED_VALUES = 2**18
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Moments of the C classes of some rows, which have at least one row each.
+    """Moments of the C classes of some rows, which have at least one row each."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (C,)
-        Labels of the classes, sorted.
-    counts : ndarray of shape (C,)
-        Numbers of rows.
-    origin : ndarray of shape (p,)
-        A point amid the data.
-    offsets : ndarray of shape (C, p)
-        Means less the origin.
-    scatters : ndarray of shape (C, p, p)
-        Sums of squares and products about the means.
-    """
-
-    labels: Array
-    counts: Array
-    origin: Array
-    offsets: Array
-    scatters: Array
+    labels: Array  # (C,), labels of the classes, sorted
+    counts: Array  # (C,), numbers of rows
+    origin: Array  # (p,), a point amid the data
+    offsets: Array  # (C, p), means less the origin
+    scatters: Array  # (C, p, p), sums of squares and products about the means
 
 
 class ClassSpreads(NamedTuple):
@@ -177,7 +163,7 @@ def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, A
 
 def _spreads_in_chunks(X: Any, sets: list[tuple[int, int, Array]]) -> list[tuple[float, Array, Array]]:
     """`_spread` of all sets in one pass over the chunks, merged in order."""
-    found = X.reduced(_spreads_in_read, SetwiseMerge(_merge_pair), [np.sort(own) for _, _, own in sets])
+    found = X.reduced(_spreads_in_read, SetwiseMerge(merge_two_spreads), [np.sort(own) for _, _, own in sets])
     none = 0.0, *np.zeros((2, X.shape[1]))
     return [none if one is None else one for one in found or [None] * len(sets)]
 
@@ -190,7 +176,8 @@ def _spreads_in_read(X: Any, rows: slice, block: Any, local: list[Array]) -> lis
     return found
 
 
-def _merge_pair(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, Array, Array]:
+def merge_two_spreads(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, Array, Array]:
+    """Count, means and squares of two sets of rows as one; see `merge_spreads`."""
     counts, means = np.array([one[0], other[0]]), np.stack([one[1], other[1]])
     total, mean, squares = merge_spreads(counts, means, one[2] + other[2])
     return float(total), mean, squares

@@ -34,27 +34,13 @@ MERGED_VALUES = 2**15
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the columns ``[X, y]`` over some rows.
+    """Moments of the columns ``[X, y]`` over some rows."""
 
-    Attributes
-    ----------
-    rows : float
-        Number of rows, with repetitions.
-    weight : float
-        Sum of the weights; the number of rows if there are none.
-    origin : ndarray of shape (d,)
-        A point amid the data, the same for all rows of the same arrays.
-    offset : ndarray of shape (d,)
-        Weighted mean less the origin, to the rounding of the spread of the data.
-    scatter : ndarray of shape (d, d)
-        ``sum_i w_i (z_i - mean)(z_i - mean)'``, not divided by anything.
-    """
-
-    rows: float
-    weight: float
-    origin: Array
-    offset: Array
-    scatter: Array
+    rows: float  # number of rows, with repetitions
+    weight: float  # sum of the weights; the number of rows if there are none
+    origin: Array  # (d,), a point amid the data, the same for all rows of the same arrays
+    offset: Array  # (d,), weighted mean less the origin, to the rounding of the spread of the data
+    scatter: Array  # (d, d), ``sum_i w_i (z_i - mean)(z_i - mean)'``, not divided by anything
 
     @property
     def mean(self) -> Array:

@@ -1,25 +1,23 @@
 """The centred squares of the columns of X in chunks: as a matrix, or as products with few vectors."""
 
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from manyfit.folds._blas_threads import blas_threads, single_blas_thread
+from manyfit.folds._blas_threads import blas_threads
 from manyfit.folds.moments._known_sums import KnownSums
 
 Array = NDArray[Any]
-R = TypeVar("R")
 
 # Blocks that are worked on at a time, at most.
 MOST_THREADS = 8
 # Values of the rows that are multiplied at a time: 4 MiB of float64, which the caches hold for both products.
 TILE_VALUES = 2**19
-NO_SUM = "the squares of its columns have no finite sum"
+NO_SUM = "Input X contains NaN, infinity or a value too large: the squares of its columns have no finite sum."
 # Matrices of the size of the scatter that are in memory while it is decomposed.
 MATRICES = 4
 
@@ -37,14 +35,18 @@ class Chunks(Protocol):
     def origin(self) -> Array:
         """A point amid the rows, (p,)."""
 
-    def chunks(self) -> Iterator[tuple[slice, Array, Any]]:
+    @property
+    def workers(self) -> Any:
+        """Who reads the rows, if not this process."""
+
+    def held(self) -> Iterator[tuple[slice, Any, Any]]:
         """The rows, some at a time, with their numbers."""
+
+    def reduced(self, work: Any, merge: Any, sets: Any = None, n_threads: int = 1) -> Any:
+        """What `work` makes of all reads, merged."""
 
     def require_finite(self, rows: slice, block: Any) -> None:
         """Raise ValueError if some rows hold NaN."""
-
-    def rows_in_memory(self, rows: slice) -> Any:
-        """A copy of some rows."""
 
 
 class Scatter:
@@ -73,27 +75,14 @@ class Scatter:
         """The product with some vectors (p, l), as float64. One pass over X."""
         Q, first = np.ascontiguousarray(Q, self.dtype), not self.n
         origin = (self._rows.origin() if first else self.mean).astype(self.dtype)
-        products, squares, n = np.zeros((self.p, Q.shape[1] + first)), 0.0, 0
-
-        def work(block: Array) -> tuple[Array, float, int]:
-            return *_multiply(block, origin, Q, first), len(block)
-
-        for rows, (own, square, size) in _in_order(self._rows, work):
-            if not np.isfinite(square):
-                self._require_finite(rows)
-            products += own
-            squares += square
-            n += size
+        threads = min(MOST_THREADS, blas_threads())
+        products, squares, n = self._rows.reduced(_Products(origin, Q, first), _add, None, threads)
         if not first:
             return products
         offset = products[:, -1] / n
         self.n, self.mean = n, origin + offset
         self.total = squares - n * float(offset @ offset)
         return np.asarray(products[:, :-1] - n * np.outer(offset, offset @ Q.astype(np.float64)))
-
-    def _require_finite(self, rows: slice) -> None:
-        self._rows.require_finite(rows, self._rows.rows_in_memory(rows))
-        raise ValueError(f"Input X contains NaN, infinity or a value too large: {NO_SUM}.")
 
 
 class ScatterMatrix(Scatter):
@@ -106,23 +95,19 @@ class ScatterMatrix(Scatter):
             self.n, self.mean, self.matrix = int(known.rows), known.mean, known.scatter
             self.total = float(np.trace(self.matrix))
             return
-        p, origin = self.p, rows.origin()
-        sums, total, n = np.zeros((p, p), order="F"), np.zeros(p), 0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for read, block, _ in rows.chunks():
-                Z = block - origin
-                # The upper half of Z' Z is added where it lies, by the threads of BLAS.
-                sums = dsyrk(1.0, Z.T, beta=1.0, c=sums, overwrite_c=True)
-                own = Z.sum(axis=0)
-                if not np.isfinite(sums[-1, -1] + own.sum()):
-                    self._require_finite(read)
-                total += own
-                n += len(block)
+        origin, add = rows.origin(), _Squares(rows.origin())
+        if rows.workers is None:  # one matrix for all reads, and the threads of BLAS
+            found = add.none
+            for read, block, _ in rows.held():
+                found = add.to(found, rows, read, block)
+        else:
+            found = rows.reduced(add, _add)
+        sums, total, n = found
         offset = total / n
         sums -= n * np.outer(offset, offset)
         self.matrix = np.triu(sums) + np.triu(sums, 1).T
         if not np.isfinite(self.matrix).all():
-            self._require_finite(slice(0, n))
+            raise ValueError(NO_SUM)
         self.n, self.mean, self.total = n, origin + offset, float(np.trace(self.matrix))
 
     def times(self, Q: Array) -> Array:
@@ -132,6 +117,58 @@ class ScatterMatrix(Scatter):
 def matrix_bytes(p: int) -> int:
     """Bytes that a `ScatterMatrix` of p columns takes while it is made and decomposed."""
     return MATRICES * 8 * p * p
+
+
+@dataclass(frozen=True)
+class _Products:
+    """``Z' Z Q`` of ``Z``, the rows of a read about the origin; the sum of the squares of Z; and its rows.
+
+    If it is the `first`, the product has a last column, of the sums of Z; else the squares are not summed.
+    """
+
+    origin: Array
+    Q: Array
+    first: bool
+
+    def __call__(self, X: Chunks, rows: slice, block: Any, local: Any) -> tuple[Array, float, int]:
+        product, squares = _multiply(block.take(slice(None)), self.origin, self.Q, self.first)
+        if not np.isfinite(squares):
+            X.require_finite(rows, block)
+            raise ValueError(NO_SUM)
+        return product, squares, rows.stop - rows.start
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """``Z' Z`` of ``Z``, the rows of a read about the origin, above the diagonal; its sums, and its rows."""
+
+    origin: Array
+
+    @property
+    def none(self) -> tuple[Array, Array, int]:
+        """The same of no rows."""
+        p = len(self.origin)
+        return np.zeros((p, p), order="F"), np.zeros(p), 0
+
+    def __call__(self, X: Chunks, rows: slice, block: Any, local: Any) -> tuple[Array, Array, int]:
+        return self.to(self.none, X, rows, block)
+
+    def to(self, before: Any, X: Chunks, rows: slice, block: Any) -> tuple[Array, Array, int]:
+        """The sum of what was found before, which is overwritten, and of a read."""
+        sums, total, n = before
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = block.take(slice(None)) - self.origin
+            sums = dsyrk(1.0, Z.T, beta=1.0, c=sums, overwrite_c=True)
+            own = Z.sum(axis=0)
+            if not np.isfinite(sums[-1, -1] + own.sum()):
+                X.require_finite(rows, block)
+                raise ValueError(NO_SUM)
+        return sums, total + own, n + len(Z)
+
+
+def _add(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sums over two parts of X; the matrix of the first is overwritten."""
+    return np.add(one[0], other[0], out=one[0]), *(a + b for a, b in zip(one[1:], other[1:], strict=True))
 
 
 def _multiply(block: Array, origin: Array, Q: Array, sums: bool) -> tuple[Array, float]:
@@ -153,22 +190,3 @@ def _multiply(block: Array, origin: Array, Q: Array, sums: bool) -> tuple[Array,
             if sums:
                 squares += float(np.vdot(Z, Z))
     return out.astype(np.float64), squares
-
-
-def _in_order(rows: Chunks, work: Callable[[Array], R]) -> Iterator[tuple[slice, R]]:
-    """Each read with what `work` makes of it, in order, by as many threads as BLAS would use."""
-    waiting: deque[tuple[slice, Future[R]]] = deque()
-    n_threads = min(MOST_THREADS, blas_threads())
-    with single_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for read, block, _ in rows.chunks():
-                waiting.append((read, pool.submit(work, block)))
-                if len(waiting) > n_threads:
-                    read, future = waiting.popleft()
-                    yield read, future.result()
-            while waiting:
-                read, future = waiting.popleft()
-                yield read, future.result()
-        finally:
-            for _, future in waiting:
-                future.cancel()

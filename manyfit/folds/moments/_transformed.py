@@ -188,43 +188,24 @@ class FeatureMoments:
 
 @dataclass(frozen=True)
 class TransformedMoments:
-    """The training set of one fold after some affine steps ``z = (x - origin) @ linear + z_origin``.
+    """The training set of one fold after some affine steps ``z = (x - origin) @ linear + z_origin``."""
 
-    Attributes
-    ----------
-    plain : FeatureMoments
-        Without weights, as transformers are fitted.
-    weighted : FeatureMoments
-        With the weights of the fit, for the last step. The same object if there are none.
-    origin : ndarray of shape (p_X,)
-        A point amid the data, so that the map loses no digits if X lies far from 0; ``z_origin`` is
-        ``plain.x_origin``.
-    linear : None, ndarray of shape (p,), or ndarray or sparse array of shape (p_X, p)
-        None: the identity; a vector: columns `columns` of X, each times a factor. Sparse without moments.
-    columns : ndarray of int of shape (p,) or None
-        The column of X behind each feature; None after a rotation.
-    is_constant : callable
-        ``is_constant(columns)`` says which columns of X hold one value in the training set, exactly.
-    eps : float
-        Machine epsilon of the dtype of X, in which scikit-learn would compute.
-    single_target : bool
-        Whether y is one-dimensional.
-    is_sparse : bool
-        Whether scikit-learn has the features as a sparse matrix.
-    sizes : ndarray of shape (p,) or None
-        Variances that the features would have if the columns that make up each of them all moved together:
-        rounding of the variances is relative to these. None if that is not known.
-    """
-
-    plain: FeatureMoments
+    plain: FeatureMoments  # without weights, as transformers are fitted
+    # With the weights of the fit, for the last step. The same object if there are none.
     weighted: FeatureMoments
+    # (p_X,), a point amid the data, so that the map loses no digits if X lies far from 0; ``z_origin`` is
+    # ``plain.x_origin``.
     origin: Array
+    # None: the identity; (p,): factors of columns `columns` of X; or (p_X, p), sparse without moments.
     linear: Any
-    columns: Array | None
+    columns: Array | None  # (p,), the column of X behind each feature; None after a rotation
+    # ``is_constant(columns)`` says which columns of X hold one value in the training set, exactly.
     is_constant: Callable[[Array], Array]
-    eps: float
-    single_target: bool
-    is_sparse: bool = False
+    eps: float  # machine epsilon of the dtype of X, in which scikit-learn would compute
+    single_target: bool  # whether y is one-dimensional
+    is_sparse: bool = False  # whether scikit-learn has the features as a sparse matrix
+    # (p,), variances that the features would have if the columns that make up each of them all moved
+    # together: rounding of the variances is relative to these. None if that is not known.
     sizes: Array | None = None
 
     @classmethod

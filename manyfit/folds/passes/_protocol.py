@@ -30,33 +30,15 @@ Where there is P, only differences of the outputs matter: the derivatives by k a
 
 
 class Passes(Protocol):
-    """Passes over the rows of an atom group; linear predictors are ``(x - origin) @ coef + at_origin``.
+    """Passes over the rows of an atom group; linear predictors are ``(x - origin) @ coef + at_origin``."""
 
-    Attributes
-    ----------
-    origin : ndarray of shape (p,)
-        A point amid the rows of X; zero for sparse rows.
-    rows : sequence of slice or ndarray of int
-        The atoms.
-    rows_read : int
-        Rows read so far, each as often as it was read.
-    eps : float
-        Machine epsilon of the sums.
-    quick_columns : int
-        Columns of coefficients from which on a product with X is quick.
-    kept_per_column : int
-        Numbers that a pass keeps for each column and output, beside the result.
-    single_is_quicker : bool
-        Whether `gram` takes less time in single precision.
-    """
-
-    origin: Array
-    rows: Sequence[Rows]
-    rows_read: int
-    eps: float
-    quick_columns: int
-    kept_per_column: int
-    single_is_quicker: bool = True
+    origin: Array  # (p,), a point amid the rows of X; zero for sparse rows
+    rows: Sequence[Rows]  # the atoms
+    rows_read: int  # rows read so far, each as often as it was read
+    eps: float  # machine epsilon of the sums
+    quick_columns: int  # columns of coefficients from which on a product with X is quick
+    kept_per_column: int  # numbers that a pass keeps for each column and output, beside the result
+    single_is_quicker: bool = True  # whether `gram` takes less time in single precision
 
     def send(self, array: Array) -> Any:
         """Copy a small array of float64 to where X lies."""

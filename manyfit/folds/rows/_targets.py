@@ -81,9 +81,7 @@ def indicated_classes(y: Array) -> Array:
 def class_indicators(labels: Array, classes: Array) -> Array:
     """1 for the class of each row and -1 for the others, (n, n_classes); of two classes the second alone.
 
-    References
-    ----------
-    sklearn.preprocessing.LabelBinarizer (1.9) with ``neg_label=-1``.
+    Reference: sklearn.preprocessing.LabelBinarizer (1.9) with ``neg_label=-1``.
     """
     asked = classes if len(classes) > 2 else classes[1:]
     return np.where(labels[:, None] == asked, 1.0, -1.0)

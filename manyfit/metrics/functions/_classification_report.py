@@ -28,7 +28,6 @@ from manyfit.metrics.kernels.labels._precision_recall import (
     value_of_undefined,
 )
 
-Array = Any
 # Precision, recall, F score and support: of labels, or averages and None.
 Scores = tuple[Any, Any, Any, Any]
 

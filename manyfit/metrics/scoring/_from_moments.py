@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import explained_variance_score, mean_squared_error, r2_score, root_mean_squared_error
 
-from manyfit.folds import Moments, wrap_rows
-
-Array = NDArray[Any]
+from manyfit.folds import Array, Moments, wrap_rows
 
 # A residual sum of squares v'Sv has an error of about eps (|v| sqrt(diag S))^2. If that is more than
 # MAX_CANCELLATION eps of the result (2e-12), the score is computed from predictions.

@@ -8,22 +8,11 @@ from functools import update_wrapper
 from typing import Any
 
 from sklearn import metrics
-from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import map_scorers, replace_metric, scorer_parts
 from manyfit.arrays import is_on_device, to_host, to_host_once
 from manyfit.metrics.functions.wrapper import FUNCTIONS
-
-__all__ = [
-    "check_scoring",
-    "get_scorer",
-    "get_scorer_names",
-    "make_scorer",
-    "refuse_metrics",
-    "scores_on_host",
-    "sklearn_metric_of",
-]
 
 # Kept under own names: if a user replaces scikit-learn's by ours, they must not call themselves.
 _get_scorer, _make_scorer, _check_scoring = metrics.get_scorer, metrics.make_scorer, metrics.check_scoring

@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import check_metric_options
 from manyfit.arrays import array_namespace, device, float_dtype, numpy_dtype
-from manyfit.folds import Unsupported
+from manyfit.folds import Array, Unsupported
 from manyfit.metrics.kernels._kernel import MetricKernel, Targets, or_nan, score_in_chunks
 from manyfit.metrics.kernels._label_codes_numpy import codes_or_none
 from manyfit.metrics.scoring._targets import ScoredTargets
 
-Array = NDArray[Any]
 # From responses of some settings to what a kernel reads, and whether each setting's score is certain, (m,).
 Reader = Callable[[Array], tuple[Array, Array | None]]
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.feature_selection import RFE
 from sklearn.metrics import accuracy_score, explained_variance_score, r2_score
@@ -21,7 +20,7 @@ from manyfit._compat import (
     scorers_by_name,
 )
 from manyfit.arrays import array_namespace
-from manyfit.folds import Fold, Unsupported
+from manyfit.folds import Array, Fold, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.functions._registry import METRIC_KERNELS
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
@@ -36,8 +35,6 @@ from manyfit.metrics.scoring._scorers import sklearn_metric_of
 from manyfit.metrics.scoring._search_metric import SearchMetric, search_metric
 from manyfit.metrics.scoring._targets import ScoredTargets
 from manyfit.metrics.scoring.glm_score import deviance_explained, explained_power
-
-Array = NDArray[Any]
 
 # scikit-learn's scorer of one ratio also warns, and returns 1, if the other is not defined.
 LIKELIHOOD_RATIOS = {

@@ -127,7 +127,11 @@ def _content(X: Any) -> Any:
     if not is_row_source(X):
         return X
     size = max(1, DIGESTED_VALUES // X.shape[1])
-    return type(X).__qualname__, [Digester()(block) for _, block in X.blocks(slice(0, X.shape[0]), size)]
+    if X.dtype == object and hasattr(X, "frame_blocks"):
+        blocks = X.frame_blocks(size)
+    else:
+        blocks = (block for _, block in X.blocks(slice(0, X.shape[0]), size))
+    return type(X).__qualname__, [Digester()(block) for block in blocks]
 
 
 def _data(data: Any) -> str:

@@ -14,17 +14,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 
 class Booster:
-    """How one library's estimators are given a validation set, and say where they have stopped.
+    """How one library's estimators are given a validation set, and say where they have stopped."""
 
-    Attributes
-    ----------
-    limit : str
-        The parameter that is the most iterations of a fit.
-    row_params : mapping of str to str
-        Parameters of ``fit`` with a value for each row, and the names of those for the validation set.
-    """
-
-    limit: ClassVar[str] = "n_estimators"
+    limit: ClassVar[str] = "n_estimators"  # the parameter that is the most iterations of a fit
+    # Parameters of ``fit`` with a value for each row, and the names of those for the validation set.
     row_params: ClassVar[Mapping[str, str]]
 
     def why_not(self, estimator: Any) -> str | None:
@@ -58,7 +51,6 @@ class XGBoost(Booster):
     }
 
     def why_not(self, estimator: Any) -> str | None:
-        """See `Booster`."""
         if estimator.early_stopping_rounds or len(_other_callbacks(estimator)) < len(_callbacks(estimator)):
             return None
         return "early_stopping_rounds"
@@ -69,11 +61,9 @@ class XGBoost(Booster):
         return {"verbose": False, "eval_set": [(X, y)], **lists}
 
     def n_iter(self, estimator: Any) -> int:
-        """See `Booster`."""
         return int(estimator.best_iteration) + 1
 
     def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
-        """See `Booster`."""
         callbacks = _other_callbacks(estimator) or None
         return {self.limit: n_iter, "early_stopping_rounds": None, "callbacks": callbacks}
 
@@ -103,7 +93,6 @@ class LightGBM(Booster):
     )  # fmt: skip
 
     def why_not(self, estimator: Any) -> str | None:
-        """See `Booster`."""
         given = estimator.get_params()
         return None if any(given.get(name) for name in self._names) else self._names[0]
 
@@ -131,7 +120,6 @@ class LightGBM(Booster):
         return best if best > 0 else int(estimator.n_iter_)
 
     def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
-        """See `Booster`."""
         given = estimator.get_params()
         limits = {name: n_iter for name in self._limits if name in given}
         return {**limits, **{name: None for name in self._names if name in given}}
@@ -144,19 +132,15 @@ class HistogramBoosting(Booster):
     row_params: ClassVar[Mapping[str, str]] = {"sample_weight": "sample_weight_val"}
 
     def why_not(self, estimator: Any) -> str | None:
-        """See `Booster`."""
         return None if estimator.early_stopping is True else "early_stopping=True"
 
     def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Booster`."""
         return {"X_val": X, "y_val": y, **{self.row_params[name]: value for name, value in rows.items()}}
 
     def n_iter(self, estimator: Any) -> int:
-        """See `Booster`."""
         return int(estimator.n_iter_)
 
     def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
-        """See `Booster`."""
         return {self.limit: n_iter, "early_stopping": False}
 
 

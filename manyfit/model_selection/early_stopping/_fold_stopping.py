@@ -23,14 +23,9 @@ OPTIMISTIC = (
 
 
 class FoldStopping:
-    """Fits one estimator with the test rows of its fold as validation set.
+    """Fits one estimator with the test rows of its fold, X and y, as validation set.
 
-    Parameters
-    ----------
-    X, y : array-like
-        The test rows, as the first step takes them.
-    cut : callable
-        Gives the parameters of ``fit`` for the test rows, by name.
+    The rows are as the first step takes them. `cut` gives the parameters of ``fit`` for them, by name.
     """
 
     def __init__(self, X: Any, y: Any, cut: Callable[[], Mapping[str, Any]]) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.estimators import LinearAnswers
-from manyfit.folds import Unsupported
+from manyfit.folds import Array, Unsupported
 from manyfit.model_selection.moment_scores._folds import MomentFolds, draw_fixed_splits
 
 __all__ = ["ColumnScores", "draw_fixed_splits"]
-
-Array = NDArray[Any]
 
 # Numbers of the systems of equations that are solved together.
 SYSTEM_NUMBERS = 2**20

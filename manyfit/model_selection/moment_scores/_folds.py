@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import num_samples
 from manyfit.estimators import LinearAnswers
 from manyfit.families import SolvesSubsets, SubsetAnswers, WrappedFamily, affine_step_of, apply_step
-from manyfit.folds import FoldedMatrix, Splits, TransformedMoments, Unsupported, as_matrix
+from manyfit.folds import Array, FoldedMatrix, Splits, TransformedMoments, Unsupported, as_matrix
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.model_selection.job._job import Job, Options
@@ -22,8 +21,6 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.strategies._moments import MOMENTS, ViewedFold, moment_data
 from manyfit.model_selection.strategies._score_answers import start_scores
 from manyfit.model_selection.strategies._strategy import scoring_of
-
-Array = NDArray[Any]
 
 # A plan for so many settings knows whether moments pay; more would take longer to plan.
 PLANNED = 32

@@ -6,17 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.families import SolvesSubsets, WrappedFamily
-from manyfit.folds import Splits, TargetMoments, Unsupported, sum_targets
+from manyfit.folds import Array, Splits, TargetMoments, Unsupported, sum_targets
 from manyfit.metrics import Residuals, lost_predictions, residuals_from_moments
 from manyfit.model_selection.moment_scores._folds import MomentFolds
-
-Array = NDArray[Any]
 
 # Steps that read no target.
 BLIND_STEPS = (StandardScaler, VarianceThreshold, PCA)

@@ -266,5 +266,6 @@ def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
         return (line, rows.recomputed) if rows.recomputed else (line,)
     tasks = rows.workers.tasks(rows.n_groups)
     line += f"on the workers of the client, in {format_count(len(tasks), 'task')}"
-    memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, y and weights"
+    beside = "y and weights" if rows.dtype != object else "y, weights and codes of categories"
+    memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, {beside}"
     return (line, memory, rows.recomputed) if rows.recomputed else (line, memory)

@@ -16,7 +16,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import FoldRows, family_of
 from manyfit.folds import Unsupported, is_row_source
-from manyfit.introspection.randomness import is_shareable
+from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
@@ -265,7 +265,7 @@ class _Planner:
         drawing = self.facts.drawing
         read = [spec for spec in (self.specs[c] for c in left) if isinstance(spec, PipelineSpec)]
         draws = any(drawing.first(spec) is not None or drawing.last_draws(spec) for spec in read)
-        return draws or not (read or is_shareable(sample(self.job, left[0])))
+        return draws or (not read and is_deterministic(sample(self.job, left[0])) is False)
 
     def _place_rest(self, left: list[int], reasons: Mapping[int, str], shares_steps: bool) -> None:
         by_reason: dict[str, list[int]] = defaultdict(list)

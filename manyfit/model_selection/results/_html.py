@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["bullets", "paragraph", "table", "view"]
-
 _STYLE = (
     "<style>.manyfit-view{overflow-x:auto}.manyfit-view table{border-collapse:collapse;margin:.5em 0}"
     ".manyfit-view td,.manyfit-view th{border-bottom:1px solid rgba(128,128,128,.4);padding:.2em .8em;"

@@ -7,8 +7,6 @@ from typing import Any
 from manyfit._config.sizes import format_count
 from manyfit.model_selection.results._html import bullets, paragraph, table, view
 
-__all__ = ["as_html", "as_text", "foresee_sharing"]
-
 _ADVICE = "what random numbers cost"
 _PLACES = "where each estimator works"
 # More groups than this of one kind are counted, not listed.

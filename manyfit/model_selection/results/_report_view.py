@@ -10,8 +10,6 @@ from manyfit.model_selection.results._html import paragraph, table, view
 if TYPE_CHECKING:
     from manyfit.model_selection.results._report import Report
 
-__all__ = ["as_html", "as_text", "describe_sharing"]
-
 
 def describe_sharing(report: "Report") -> str:
     """How many of the fits were answered by shared work, in a sentence."""

@@ -55,11 +55,9 @@ class DaskExecutor(Executor):
         self._versions: list[Mapping[str, str]] = []  # other ones than ours, which were compared
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
-        """See `Executor`."""
         return count_slots(self.job.client, self._needs(candidates))
 
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
-        """See `Executor`."""
         if any(not item.strategy.shares_fits for item in items):
             falls_back_to_host(self.job)  # warns or raises in this process, as workers do not
         again: list[WorkItem] = []

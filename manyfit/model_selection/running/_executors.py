@@ -45,11 +45,9 @@ class ProcessExecutor(Executor):
         self._context = context
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
-        """See `Executor`."""
         return 1
 
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
-        """See `Executor`."""
         for item in items:
             yield item, item.strategy.run(item, self._context)
 
@@ -61,11 +59,9 @@ class JoblibExecutor(Executor):
         self._process, self._context, self._sink = ProcessExecutor(context), context, sink
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
-        """See `Executor`."""
         return 1 if strategy.takes_all_cores else joblib_workers(self._context.job.n_jobs)
 
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
-        """See `Executor`."""
         yield from self._process.map([item for item in items if item.strategy.takes_all_cores])
         items = [item for item in items if not item.strategy.takes_all_cores]
         individual = len(items) > 1 and all(item.strategy == INDIVIDUAL_FITS for item in items)

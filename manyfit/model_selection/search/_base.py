@@ -32,6 +32,14 @@ class SharedSearch:
 
     announces_refit = True  # scikit-learn's own searches print no line for it
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
+    # A constructor need not have these parameters.
+    sharing: Sharing = "auto"
+    verify: int = 0
+    memory_limit: int | str | None = None
+    client: Any = None
+    checkpoint: str | os.PathLike[str] | None = None
+    early_stopping: EarlyStopping = None
+    engine: Engine = None
     time_budget: float | None = None
     race: str | float | None = None
     fit_timeout: float | None = None
@@ -49,13 +57,6 @@ class SharedSearch:
     pre_dispatch: Any
     error_score: Any
     return_train_score: Any
-    sharing: Sharing
-    verify: int
-    memory_limit: int | str | None
-    client: Any
-    checkpoint: str | os.PathLike[str] | None
-    early_stopping: EarlyStopping
-    engine: Engine
     report_: Report
     partial_results_: list[dict[str, Any]]
     best_estimator_: Any

@@ -6,12 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from manyfit._compat import (
-    NO_CALLBACKS,
-    has_input_hook,
-    overrides_format_results,
-    takes_callback_context,
-)
+from manyfit._compat import NO_CALLBACKS, has_input_hook, overrides_format_results, takes_callback_context
 from manyfit.arrays import container_to_host
 from manyfit.folds import Splits
 from manyfit.model_selection.early_stopping._iterations import iteration_columns

@@ -8,10 +8,13 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit._compat import parameter_constraints
+from manyfit.introspection.parameter_docs import complete_parameters
+from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
 
+@complete_parameters(GridSearchCV)
 @accept_device_data
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     """Search over settings drawn from distributions that does the common work of its fits only once.
@@ -21,53 +24,15 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
 
     Parameters
     ----------
-    estimator : estimator
-        As in `GridSearchCV`.
     param_distributions : dict or list of dict
         Names of parameters with a list of values, or with a distribution that has ``rvs``, such as those of
         `scipy.stats`. Of a list of such dicts, one is drawn for each setting.
     n_iter : int, default=10
         Settings to draw.
-    scoring : str, callable, list, tuple or dict, default=None
-        As in `GridSearchCV`.
-    n_jobs : int, default=None
-        As in `GridSearchCV`.
-    refit : bool, str or callable, default=True
-        As in `GridSearchCV`.
-    cv : int, splitter or iterable, default=None
-        As in `GridSearchCV`.
-    verbose : int, default=0
-        As in `GridSearchCV`.
-    pre_dispatch : int or str, default="2*n_jobs"
-        As in `GridSearchCV`.
     random_state : int, RandomState instance or None, default=None
         Source of the settings, as in scikit-learn; the same one draws the same settings.
-    error_score : "raise" or float, default=nan
-        As in `GridSearchCV`.
-    return_train_score : bool, default=False
-        As in `GridSearchCV`.
-    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
-        As in `GridSearchCV`.
-    verify : int, default=0
-        As in `GridSearchCV`.
-    memory_limit : int or str, default=None
-        As in `GridSearchCV`.
-    client : distributed.Client, None or False, default=None
-        As in `GridSearchCV`.
     checkpoint : str or path-like, default=None
         As in `GridSearchCV`; `random_state` has to be an integer.
-    early_stopping : {"fold"} or None, default=None
-        As in `GridSearchCV`.
-    engine : {"sklearnex"} or None, default=None
-        As in `GridSearchCV`.
-    time_budget : float or None, default=None
-        As in `GridSearchCV`.
-    race : {"wilcoxon", "t-test"}, float or None, default=None
-        As in `GridSearchCV`.
-    fit_timeout : float or None, default=None
-        As in `GridSearchCV`.
-    return_predictions : bool, str or tuple, default=False
-        As in `GridSearchCV`.
     sample : int, float or None, default=None
         As in `GridSearchCV`; drawn by `random_state`, too.
 
@@ -77,6 +42,10 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         What the search has done: fits, passes over the data, transfers and seconds.
     cv_results_, best_params_, best_estimator_, ...
         As of `GridSearchCV`.
+
+    Notes
+    -----
+    Those of `GridSearchCV` hold here, too.
 
     Examples
     --------

@@ -10,19 +10,14 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from manyfit._compat import (
-    callback_context,
-    scorers_by_name,
-    takes_callback_context,
-    uses_callbacks,
-)
+from manyfit._compat import callback_context, scorers_by_name, takes_callback_context, uses_callbacks
 from manyfit.arrays import transfers
+from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.model_selection.early_stopping._iterations import limit_iterations
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
-from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._predictions import note_predictions
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import attributes_restored, list_candidates

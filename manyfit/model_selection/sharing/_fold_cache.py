@@ -31,8 +31,6 @@ from manyfit.model_selection.sharing.rows._read_only import (
     read_only_view,
 )
 
-__all__ = ["CacheEntry", "FoldCache", "nbytes_of"]
-
 T = TypeVar("T")
 
 

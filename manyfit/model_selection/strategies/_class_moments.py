@@ -41,11 +41,9 @@ class ClassMomentStrategy(Strategy):
     last_step_place = ("host", "its sums within classes are made on the host")
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return batch.family is not None and isinstance(batch.family.reads, ClassSums) and not batch.spec.steps
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
@@ -68,10 +66,8 @@ class ClassMomentStrategy(Strategy):
         n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
         width = shape.n_features ** (2 if reads.products else 1)
         require_memory(2 * 8 * n_sets * width, options.memory_limit)
-        if isinstance(data.X, ChunkRows):  # predictions read the test rows of a fold at once
-            require_memory(
-                2 * shape.n_test * data.X.row_bytes, options.memory_limit, "the test rows of a fold"
-            )
+        if isinstance(data.X, ChunkRows):
+            require_memory(2 * 8 * shape.n_test, options.memory_limit, "the predictions of a fold")
         if not facts.must_share:
             require_cheaper(batch.family, group.prototype, group.settings, shape, job)
         return group
@@ -84,7 +80,6 @@ class ClassMomentStrategy(Strategy):
         return [WorkItem(self, tuple(pairs), tuple(groups))]
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
         try:
             for group in item.groups:

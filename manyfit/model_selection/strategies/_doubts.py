@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.estimators import Answers
-from manyfit.folds import Fold, FoldedData
+from manyfit.folds import Array, Fold, FoldedData
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
@@ -24,7 +23,6 @@ from manyfit.model_selection.strategies._score_answers import (
     start_scores,
 )
 
-Array = NDArray[Any]
 # scikit-learn fits a setting whose score `tol` leaves open by more than this. Scores of labels may be open by
 # twice as much, since about half of the open labels stay as they are.
 MOST_OPEN, MOST_LABELS_OPEN = 0.01, 0.02

@@ -45,11 +45,7 @@ from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import PendingAnswers
-from manyfit.model_selection.strategies._fold_rows import (
-    require_device_reader,
-    require_weights,
-    rows_of_fold,
-)
+from manyfit.model_selection.strategies._fold_rows import require_device_reader, require_weights, rows_of_fold
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
     TimeLimit,
@@ -84,15 +80,12 @@ class FoldFamilyStrategy(Strategy):
     last_step_place = ("device", "its shared fits read the rows where they lie")
 
     def heading(self, group: Group) -> str:
-        """See `Strategy`."""
         return self.title if group.steps else "fits of the last step shared where that pays"
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return batch.family is not None
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         if facts.must_share:
             raise Unsupported(f"{batch.spec.final.cls.__name__} reads the rows of a fold as one array")
         group, spec = family_group(self, batch, facts), batch.spec
@@ -140,7 +133,6 @@ class FoldFamilyStrategy(Strategy):
         return items[:whole] + [replace(item, divisible=True) for item in items[whole:]]
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         outcome, limit, start = TaskResult(), TimeLimit(), time.perf_counter()
         job, i = context.answered, item.split
         folds = self._folds(item, context, job)
@@ -178,7 +170,6 @@ class FoldFamilyStrategy(Strategy):
         return FoldStore(job.X, job.y, split, job.options, True, rowwise=job.rowwise, requests=requests)
 
     def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        """See `Strategy`."""
         return [group.candidates[0] for group in item.groups]
 
 

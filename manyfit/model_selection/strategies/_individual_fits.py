@@ -59,7 +59,6 @@ class SharedSteps(Strategy):
     shares_steps = True
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         names: dict[str, None] = {}
         for spec in batch.specs:
             if isinstance(spec, PipelineSpec):
@@ -67,13 +66,11 @@ class SharedSteps(Strategy):
         return replace(_group(self, batch, facts.job), once=tuple(names))
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         if context.keeps_folds:
             return _fit_in_order(item, context)
         return _fit_piece(item, context, evaluate)
 
     def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        """See `Strategy`."""
         return item.candidates
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
@@ -89,11 +86,9 @@ class IndividualFits(Strategy):
     title = "one by one"
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         return replace(_group(self, batch, facts.job), estimator=type(facts.job.estimator).__name__)
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         job = context.fitted
         if job.contexts is not None:
             ((c, i),) = item.pairs

@@ -57,11 +57,9 @@ class IterationStrategy(Strategy):
     )
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return batch.family is not None and isinstance(batch.family.reads, Iterations) and batch.is_affine
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         group, job = family_group(self, batch, facts), facts.job
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)
@@ -102,7 +100,6 @@ class IterationStrategy(Strategy):
         return items
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         outcome, start = TaskResult(), time.perf_counter()
         (group,) = item.groups
         try:

@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array
 from manyfit.estimators import Answers
 from manyfit.families import LeavesRowsOut, Responses
-from manyfit.folds import Fold, FoldedMatrix, NumPyRows, Unsupported
+from manyfit.folds import Array, Fold, FoldedMatrix, NumPyRows, Unsupported
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.job._predictions import Predicted
@@ -36,8 +35,6 @@ from manyfit.model_selection.strategies._strategy import (
     scoring_of,
 )
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True)
 class LeftOutStrategy(Strategy):
@@ -51,11 +48,9 @@ class LeftOutStrategy(Strategy):
     last_step_place = ("host", "it reads rows of the host")
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return isinstance(batch.family, LeavesRowsOut) and not batch.spec.steps
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         job, options = facts.job, facts.job.options
         sets = job.splits.test_sets
         if sets is None or (sets.sizes != 1).any():
@@ -86,7 +81,6 @@ class LeftOutStrategy(Strategy):
         return [item for item in items if not schedule.sink.restore(item.pairs)]
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`."""
         outcome, start, [group] = TaskResult(), time.perf_counter(), item.groups
         try:
             _answer(group, context, outcome)
@@ -204,11 +198,9 @@ class _OneRow(Answers):
     classes: Array | None = None
 
     def subset(self, settings: Sequence[int]) -> "_OneRow":
-        """See `Answers`."""
         return replace(self, settings=[self.settings[j] for j in settings])
 
     def respond(self, role: Any, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
         return Responses(**{method: partial(self._cut, method) for method in self.responses})
 
     def _cut(self, method: str) -> Array:

@@ -5,18 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.families import LeavesOut, LeftOut
-from manyfit.folds import FoldedMatrix, Unsupported
+from manyfit.folds import Array, FoldedMatrix, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._score_answers import LOST_DIGITS, start_scores
 from manyfit.model_selection.strategies._strategy import RunContext, leave, refusal_reason
-
-Array = NDArray[Any]
 
 # Predictions that differ by less than this, relative to the targets, may tie but for rounding.
 TIE = 1e-9

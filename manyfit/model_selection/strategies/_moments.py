@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from manyfit.arrays import retry_in_smaller_blocks, to_host_together
 from manyfit.estimators import Family, LinearAnswers, MomentSums
 from manyfit.families import View, apply_step, moments_behind, require_valid_answers, target_function
-from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
+from manyfit.folds import Array, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
@@ -35,7 +34,6 @@ from manyfit.model_selection.strategies._strategy import (
     scoring_of,
 )
 
-Array = NDArray[Any]
 _Part = tuple[tuple[int, ...], LinearAnswers]
 
 
@@ -105,11 +103,9 @@ class MomentStrategy(Strategy):
     last_step_place = ("host", "it works on the moments, which are small")
 
     def matches(self, batch: Batch) -> bool:
-        """See `Strategy`."""
         return batch.family is not None and isinstance(batch.family.reads, MomentSums) and batch.is_affine
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        """See `Strategy`."""
         group = family_group(self, batch, facts)
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)

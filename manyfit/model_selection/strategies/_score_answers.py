@@ -7,13 +7,12 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host
 from manyfit.estimators import Answers
 from manyfit.families import Responses
-from manyfit.folds import Fold, FoldedData, Unsupported, holds_categories, wrap_rows
+from manyfit.folds import Array, Fold, FoldedData, Unsupported, holds_categories, wrap_rows
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.job._predictions import Predicted, Recording
@@ -22,8 +21,6 @@ from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows
 from manyfit.model_selection.sharing.rows._read_only import read_only_view
-
-Array = NDArray[Any]
 
 # Bytes of predictions that a device scores at a time. Metrics take a few times as much memory. Smaller blocks
 # would spend most of the time on calls.

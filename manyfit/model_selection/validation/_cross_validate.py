@@ -13,16 +13,12 @@ from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import is_fit_and_score, num_samples, replace_globals, unwrap_delayed
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, prepare_rows
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
-from manyfit.model_selection.job._job import (
-    Job,
-    Options,
-    Result,
-    Sharing,
-)
+from manyfit.model_selection.job._job import Job, Options, Result, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
@@ -30,18 +26,13 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
-from manyfit.model_selection.running._chunk_workers import chunk_workers
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
 from manyfit.model_selection.validation._nested_search import answer_nested_search
 from manyfit.model_selection.validation._one_clone import clone_once, draw_calls, with_own_clones
-from manyfit.model_selection.validation._own_keywords import (
-    OwnKeywords,
-    own_keywords,
-    with_own_keywords,
-)
+from manyfit.model_selection.validation._own_keywords import OwnKeywords, own_keywords, with_own_keywords
 from manyfit.model_selection.validation._permutations import permute_on_moments
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
@@ -180,11 +171,19 @@ def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Callable[..., Any]:
     """A function whose Dask inputs are computed once, before the call; X may stay to be read in chunks."""
     signature = inspect.signature(function)
+    # y may come with X.
+    parameters = [
+        one.replace(default=None) if one.name == "y" else one for one in signature.parameters.values()
+    ]
+    signature = signature.replace(parameters=parameters)
 
     @wraps(function)
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
+        has_y = "y" in given
         rows = _take_chunks(given, None if in_chunks else WHOLE)
+        if not has_y and given["y"] is None:  # it does not come with X
+            del given["y"]
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
         values = compute_dask_inputs(

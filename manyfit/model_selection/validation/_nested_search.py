@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
@@ -23,7 +22,7 @@ from manyfit._compat import (
     safe_indexing,
     scorers_by_name,
 )
-from manyfit.folds import Splits, Unsupported
+from manyfit.folds import Array, Splits, Unsupported
 from manyfit.model_selection.job._job import Job, Result
 from manyfit.model_selection.moment_scores import NEAR, draw_fixed_splits
 from manyfit.model_selection.planning._cost_checks import require_memory
@@ -32,8 +31,6 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.strategies._moments import MOMENTS
-
-Array = NDArray[Any]
 
 # Parameters of a search that may have any value; others change what its fit does.
 _FREE = {

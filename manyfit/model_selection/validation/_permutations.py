@@ -9,15 +9,12 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import replace_globals, unwrap_delayed
 from manyfit.folds import Unsupported
 from manyfit.model_selection.moment_scores import NEAR, TargetScores, draw_fixed_splits
-
-Array = NDArray[Any]
 
 # Bytes of permuted targets that are answered together. Larger blocks would spend their time on fresh memory.
 BLOCK_BYTES = 2**24

@@ -169,7 +169,7 @@ def test_gaussian_nb(rows, weights):
 @pytest.mark.parametrize("cls", [StandardScaler, MinMaxScaler, MaxAbsScaler])
 def test_scalers_and_their_lazy_output(cls):
     values = X.copy()
-    values[5, 1] = np.nan  # which they accept
+    values[25:65, 1] = np.nan  # which they accept; all rows of a read are gaps
     file = Dataset(values)
     scaler, expected = cls(), getattr(sklearn.preprocessing, cls.__name__)().fit(values)
     scaled = scaler.fit_transform(as_chunk_rows(file, limit_for(X, 30)))
@@ -182,9 +182,25 @@ def test_scalers_and_their_lazy_output(cls):
     _assert_same_attributes(again, getattr(sklearn.preprocessing, cls.__name__)().fit(X), 1e-12)
 
 
+@pytest.mark.parametrize("cls", [StandardScaler, MinMaxScaler, MaxAbsScaler])
+def test_scalers_of_a_column_of_gaps(cls):
+    values = X.copy()
+    values[:, 3] = np.nan
+    values[25:65, 1] = np.nan
+    found = []
+    for fit in (getattr(sklearn.preprocessing, cls.__name__)().fit, cls().fit):
+        given = values if not found else as_chunk_rows(Dataset(values), limit_for(X, 30))
+        with pytest.warns(RuntimeWarning, match="All-NaN slice|invalid value encountered in divide"):
+            found.append(fit(given))
+    _assert_same_attributes(found[1], found[0], 1e-12)
+
+
 def test_weights_of_a_scaler():
-    expected = sklearn.preprocessing.StandardScaler().fit(X, sample_weight=WEIGHTS)
-    _assert_same_attributes(StandardScaler().fit(Dataset(X), sample_weight=WEIGHTS), expected, 1e-12)
+    values, weights = X.copy(), np.where(np.arange(N) < 40, 0.0, WEIGHTS)
+    values[95:135, 2] = np.nan
+    expected = sklearn.preprocessing.StandardScaler().fit(values, sample_weight=weights)
+    given = as_chunk_rows(Dataset(values), limit_for(X, 30))
+    _assert_same_attributes(StandardScaler().fit(given, sample_weight=weights), expected, 1e-12)
     with pytest.raises(ValueError, match=r"sample_weight.shape == \(3,\), expected \(397,\)"):
         StandardScaler().fit(Dataset(X), sample_weight=WEIGHTS[:3])
 

@@ -333,18 +333,33 @@ def test_rows_are_counted_again_after_a_y_of_another_length(n):
     np.testing.assert_allclose(_scores(search.fit(rows, Y)), _scores(EXPECTED), rtol=1e-12)
 
 
-def test_a_block_is_tried_again_by_the_function_from_its_first_one_on(monkeypatch):
-    monkeypatch.setattr(_rows, "RETRY_AFTER_S", (0.0,))
-    errors = [None, OSError("the disk is gone")]
-
+def _blocks_that_fail(errors):
     def read():
         for start in range(0, N, 60):
             if start == 240 and errors and (error := errors.pop(0)) is not None:
                 raise error
             yield X[start : start + 60], Y[start : start + 60]
 
-    np.testing.assert_allclose(_scores(_search().fit(Blocks(read))), _scores(EXPECTED), rtol=1e-12)
-    assert not errors
+    return Blocks(read)
+
+
+@pytest.mark.parametrize("limit", [LIMIT, 2**30], ids=["in chunks", "in memory"])
+@pytest.mark.parametrize("n_passes", [0, 1], ids=["counted", "summed"])
+def test_a_block_is_tried_again_by_the_function_from_its_first_one_on(limit, n_passes, monkeypatch):
+    monkeypatch.setattr(_rows, "RETRY_AFTER_S", (0.0,))
+    errors = [None] * n_passes + [OSError("the disk is gone")]
+    search = _search().set_params(memory_limit=limit).fit(_blocks_that_fail(errors))
+    np.testing.assert_allclose(_scores(search), _scores(EXPECTED), rtol=1e-12)
+    assert not errors or limit > LIMIT
+
+
+@pytest.mark.parametrize("limit", [LIMIT, 2**30], ids=["in chunks", "in memory"])
+def test_a_block_that_cannot_be_read_is_named(limit, monkeypatch):
+    monkeypatch.setattr(_rows, "RETRY_AFTER_S", (0.0,))
+    for errors in ([ValueError("no number")], [OSError("the disk is gone")] * 2):
+        with pytest.raises((ValueError, OSError)) as got:
+            _search().set_params(memory_limit=limit).fit(_blocks_that_fail(errors))
+        assert got.value.__notes__ == ["Block 4 of X could not be read."] and not errors
 
 
 def test_targets_given_twice_are_refused():

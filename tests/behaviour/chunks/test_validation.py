@@ -58,6 +58,9 @@ def test_validation_curve():
     found = validation_curve(MODEL, Dataset(X, (30, 6)), Y, **options)
     expected = sklearn.model_selection.validation_curve(MODEL, X, Y, **options)
     np.testing.assert_allclose(found, expected, rtol=1e-11)
+    np.testing.assert_allclose(validation_curve(MODEL, blocks(X, 50, Y), **options), expected, rtol=1e-11)
+    with pytest.raises(TypeError, match="argument: 'y'"):
+        validation_curve(MODEL, X, **options)
 
 
 def test_cross_val_predict():

@@ -29,7 +29,7 @@ from manyfit.arrays import (
 )
 from manyfit.estimators._method_call import RECORD
 from manyfit.estimators.backends import _native_registry as _own
-from manyfit.estimators.backends._native_registry import register_fitter, unregister_fitter
+from manyfit.estimators.backends._native_registry import register_fitter
 from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.folds import Unsupported
@@ -243,7 +243,7 @@ def test_tensors_that_require_gradients():
 
 
 @quiet
-def test_a_fit_of_our_own_goes_first():
+def test_a_fit_of_our_own_goes_first(monkeypatch):
     seen = []
 
     def fit(estimator, X, y, sample_weight):
@@ -255,8 +255,9 @@ def test_a_fit_of_our_own_goes_first():
         estimator.coef_, estimator.intercept_ = xp.ones(X.shape[1], device=X.device, dtype=X.dtype), 1.0
 
     twin = sklearn.linear_model.LinearRegression
-    fitter = register_fitter(twin, fit)
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr(_own, "_fitters", {})
+        register_fitter(twin, fit)
         ours = estimators.LinearRegression().fit(there(X), NUMBERS)
         assert vars(ours)[RECORD].route == "own" and seen == [("array", np.ndarray, None)]
         alike(ours.predict(there(X)), X.sum(axis=1) + 1)
@@ -264,8 +265,6 @@ def test_a_fit_of_our_own_goes_first():
         positive = estimators.LinearRegression(positive=True)
         (warning,) = told(lambda: positive.fit(there(X), there(NUMBERS)))
         assert "not positive ones; scikit-learn supports it on the host only" in str(warning.message)
-    finally:
-        unregister_fitter(fitter)
     estimators.LinearRegression().fit(there(X), NUMBERS)
     assert len(seen) == 1
 

@@ -35,7 +35,7 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.svm import SVC, LinearSVC
 
-from manyfit.introspection.randomness import find_random_parameter, is_shareable
+from manyfit.introspection.randomness import Sizes, find_random_parameter, is_deterministic
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
@@ -67,7 +67,7 @@ def test_only_an_integer_random_state_is_shared(state, shared):
     X, y = data()
     cache = FoldCache(None)
     base = make_pipeline(Drawing(random_state=state), Counting("after"), Ridge())
-    assert has_shareable_prefix(base) is is_shareable(base[0]) is shared
+    assert has_shareable_prefix(base) is is_deterministic(base[0]) is shared
     for _ in range(3):
         share_prefixes(clone(base), cache).fit(cache.share(X), y)
     assert CALLS["drawing.fit"] == CALLS["after.fit"] == (1 if shared else 3)
@@ -176,13 +176,14 @@ def test_a_transform_that_draws_starts_from_the_same_state_for_every_setting():
     ids=lambda value: None if isinstance(value, bool) else re.sub(r"\n| at 0[xX]\w+", "", repr(value)),
 )
 def test_rules(transformer, shape, expected):
-    assert is_shareable(transformer, *shape) is expected
+    assert (is_deterministic(transformer, Sizes(*shape)) is True) is expected
 
 
 def test_rules_for_sparse_input_and_unknown_shapes():
-    assert not is_shareable(PCA(2), 50, 5, sparse=True) and is_shareable(PCA(2), 50, 5)
-    assert is_shareable(PCA(2)) and has_shareable_prefix(make_pipeline(PCA(2), Ridge()))
-    assert not is_shareable(PCA(2, svd_solver="randomized"))
+    assert is_deterministic(PCA(2), Sizes(50, 5, sparse=True)) is False
+    assert is_deterministic(PCA(2), Sizes(50, 5)) is True
+    assert is_deterministic(PCA(2)) is None and has_shareable_prefix(make_pipeline(PCA(2), Ridge()))
+    assert is_deterministic(PCA(2, svd_solver="randomized")) is False
 
 
 def test_the_tag_for_what_is_not_deterministic():
@@ -192,8 +193,8 @@ def test_the_tag_for_what_is_not_deterministic():
             tags.non_deterministic = True
             return tags
 
-    assert not is_shareable(Tagged()) and is_shareable(Counting())
-    assert not is_shareable(make_pipeline(Counting(), Tagged()))
+    assert is_deterministic(Tagged()) is False and is_deterministic(Counting()) is True
+    assert is_deterministic(make_pipeline(Counting(), Tagged())) is False
 
 
 def test_the_solver_that_auto_stands_for_is_found_when_the_shape_is_known():
@@ -307,7 +308,7 @@ def test_a_structure_that_contains_itself():
     loop: list[object] = []
     loop.append(loop)
     assert structural_key(Counting(loop)) == structural_key(Counting(copy.deepcopy(loop)))
-    assert not is_shareable(Counting(loop))
+    assert is_deterministic(Counting(loop)) is False
 
 
 def test_the_configuration_of_scikit_learn_is_part_of_the_key():

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._objective import Intercept, Norm, RowLoss
 from manyfit.families.smooth.solver._penalty_path import PathPoint, Stage, Tolerance
@@ -20,8 +20,6 @@ from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
 from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows, single_blas_thread
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 # A result is followed until its gradient is this share of the estimator's tol, and taken if it meets tol.
 TOL_SHARE = 1e-2

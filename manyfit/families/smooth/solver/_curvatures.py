@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, device, to_host
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._objective import LinearProblem
 from manyfit.folds import RowSample, row_blocks
-
-Array = NDArray[Any]
 
 # Rows on which curvatures are compared.
 SAMPLE_ROWS = 2000

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor
 from scipy.linalg.lapack import dpotrs, spotrs
 
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._objective import Intercept
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ A solver is settings and a state; the problem gives it gradients and an approxim
 evaluates only gradients: a convex function whose gradient vanishes is at its minimum, so that the norm of the
 gradient certifies every answer.
 
-References
-----------
-Nocedal, Wright: Numerical Optimization (2006), section 7.2.
+Reference: Nocedal, Wright: Numerical Optimization (2006), section 7.2.
 """
 
 from collections.abc import Callable

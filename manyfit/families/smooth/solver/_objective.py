@@ -11,13 +11,12 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._losses import Loss
 from manyfit.folds import Passes, Rows, RowSource, TransformedMoments, Unsupported, take_last
 
-Array = NDArray[Any]
 Intercept = Literal["free", "penalised", "none"]
 Norm = Literal["largest", "euclidean"]
 

@@ -3,19 +3,16 @@
 import weakref
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
 from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import RowSample
-
-Array = NDArray[Any]
 
 # A column whose gradient did not shrink by this factor, in so many passes and with Hessians of its own, is as
 # near the optimum as rounding allows.

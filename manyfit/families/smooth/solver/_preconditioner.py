@@ -11,15 +11,13 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._curvatures import CurvatureSamples, choose_references
 from manyfit.families.smooth.solver._factor import HessianFactor, PartialHessian
 from manyfit.families.smooth.solver._objective import LinearProblem
 from manyfit.folds import RowSample, map_threads
-
-Array = NDArray[Any]
 
 # A Hessian of d K coefficients takes the operations of d K / 4 passes over one column. They are products of
 # narrow matrices, which take twice as long. It saves a dozen or two passes of each column that it serves, so

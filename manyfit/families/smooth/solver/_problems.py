@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, RowLoss
 from manyfit.folds import Passes, Rows, RowSource, TransformedMoments
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

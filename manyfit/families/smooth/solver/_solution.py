@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.metrics import LinearPredictors
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._lbfgs import LBFGS, Solution, State
 from manyfit.families.smooth.solver._objective import LinearProblem
 from manyfit.folds import RowSource
-
-Array = NDArray[Any]
 
 # Pairs of steps and gradient changes that SciPy's L-BFGS-B keeps.
 MEMORY = 10

@@ -1,6 +1,8 @@
 """Blocks of rows that a function of the user's reads one after the other."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from manyfit.folds.rows._inputs import NUMBERS
 from manyfit.folds.rows.chunks._cuts import join_frames
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 from manyfit.folds.rows.chunks._parts import PartRows
+from manyfit.folds.rows.chunks._rows import with_retries
 
 Array = NDArray[Any]
 
@@ -93,7 +96,7 @@ class CountedBlocks:
         targets, weights, kept = list[Any](), list[Any](), list[Any]()
         self.names: list[Any] | None = None
         self.dtypes: list[Any] = []
-        for k, (X, y, w) in enumerate(blocks):
+        for k, (X, y, w) in enumerate(_each(blocks)):
             self._require_block(k, X, y, w)
             self.lengths.append(len(X))
             self.nbytes += _nbytes(X)
@@ -158,14 +161,29 @@ def _joined(name: str, parts: list[Any]) -> Array | None:
     return None
 
 
+def _each(blocks: Blocks) -> Iterator[tuple[Any, Any, Any]]:
+    """The blocks of a first pass; one that cannot be read is asked for again, and an error has its number."""
+    in_order = _InOrder(blocks)
+    for k in count():
+        try:
+            block = with_retries(partial(in_order.get, k))
+        except Exception as error:
+            error.add_note(f"Block {k} of X could not be read.")
+            raise
+        if block is None:
+            return
+        yield block
+
+
 class _InOrder:
     """The blocks by number: read on from the last one, or from the first again."""
 
-    def __init__(self, blocks: Blocks, n: int) -> None:
+    def __init__(self, blocks: Blocks, n: int = 0) -> None:
         self._blocks, self._n = blocks, n
         self._next, self._iterator = 0, iter(blocks)
 
-    def __getitem__(self, k: int) -> Any:
+    def get(self, k: int) -> tuple[Any, Any, Any] | None:
+        """X, y and weights of a block; None if there are no more blocks."""
         if k < self._next:
             self._next, self._iterator = 0, iter(self._blocks)
         while True:
@@ -175,15 +193,29 @@ class _InOrder:
                 self._next, self._iterator = 0, iter(self._blocks)
                 raise
             if block is None:
-                raise ValueError(
-                    f"The function of Blocks yields {self._next} blocks, and yielded {self._n} before."
-                )
+                return None
             self._next += 1
             if self._next > k:
-                return block[0]
+                return block
+
+    def __getitem__(self, k: int) -> Any:
+        """X of a block that an earlier pass has found."""
+        block = self.get(k)
+        if block is None:
+            raise ValueError(
+                f"The function of Blocks yields {self._next} blocks, and yielded {self._n} before."
+            )
+        return block[0]
 
 
-class ArrayBlocks(PartRows):
+class _BlockRows(PartRows):
+    """Blocks of a function."""
+
+    def why_not_on_workers(self) -> str:
+        return "a function yields its blocks one after the other, and no worker can begin amid them"
+
+
+class ArrayBlocks(_BlockRows):
     """Blocks that are arrays."""
 
     def __init__(self, counted: CountedBlocks, memory: int) -> None:
@@ -198,7 +230,7 @@ class ArrayBlocks(PartRows):
         return part if columns is None else part[:, columns]
 
 
-class FrameBlocks(FrameRows):
+class FrameBlocks(_BlockRows, FrameRows):
     """Blocks that are frames."""
 
     def __init__(self, counted: CountedBlocks, memory: int) -> None:

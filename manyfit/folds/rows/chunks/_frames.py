@@ -1,7 +1,7 @@
 """Rows of frames in parts: partitions of Dask, row groups of Parquet, blocks of a user."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,17 @@ class FrameRows(PartRows):
         self.bytes_read += len(frame) * self.column_bytes(columns)
         return frame
 
+    def frame_blocks(self, size: int) -> Iterator[Any]:
+        """All rows as frames of `size` rows; the borders of chunks do not show."""
+        kept: Any = None
+        for _, frame in self.frames():
+            kept = frame if kept is None else join_frames([kept, frame])
+            while len(kept) >= size:
+                yield _numbered(rows_of(kept, slice(0, size)))
+                kept = rows_of(kept, slice(size, len(kept)))
+        if len(kept):
+            yield _numbered(kept)
+
     def _named(self, frame: Any, wanted: Sequence[str]) -> Any:
         """The frame of a part, checked against the columns of X."""
         names = list(frame.columns)
@@ -125,6 +136,11 @@ class FrameRows(PartRows):
 
     def cut(self, part: Any, start: int, stop: int) -> Any:
         return rows_of(part, slice(start, stop))
+
+
+def _numbered(frame: Any) -> Any:
+    """A frame whose rows have no names."""
+    return frame.reset_index(drop=True) if hasattr(frame, "reset_index") else frame
 
 
 def number_dtype_of(dtype: Any) -> np.dtype[Any] | None:

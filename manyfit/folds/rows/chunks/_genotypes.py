@@ -73,7 +73,7 @@ class Genotypes:
         standardize: bool = False,
     ) -> None:
         self._stride = -(-int(n_samples) // 4)
-        self._path = Path(packed) if isinstance(packed, str | os.PathLike) else None
+        self._path = Path(packed).absolute() if isinstance(packed, str | os.PathLike) else None
         self._packed = None if self._path is not None else packed
         n = self._rows_of_file() if self._path is not None else self._rows_of_array()
         self.shape, self.store = (n, int(n_samples)), self._path or id(packed)
@@ -88,6 +88,11 @@ class Genotypes:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the bytes are an array of this process, not of a file that others can open."""
+        return isinstance(self._packed, np.ndarray)
 
     def __getitem__(self, rows: Any) -> Array:
         """Some variants, unpacked: an index as that of an array, of rows."""

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
-
-Array = NDArray[Any]
 
 KIND = "pyarrow.dataset.Dataset"
 

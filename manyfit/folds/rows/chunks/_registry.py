@@ -9,13 +9,13 @@ from manyfit.folds.rows._inputs import NUMBERS, has_dtype
 from manyfit.folds.rows.chunks._dask import DaskFrameRows, DaskParts, DaskRows, size_of_parts
 from manyfit.folds.rows.chunks._parquet import ParquetRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.rows.chunks._sliced import MemmapRows, SlicedRows
+from manyfit.folds.rows.chunks._sliced import GENOTYPES, MemmapRows, SlicedRows
 
 # By package and class; the packages are not imported.
 _IN_FILES = {
     ("h5py", "Dataset"): "h5py.Dataset",
     ("zarr", "Array"): "zarr.Array",
-    ("manyfit", "Genotypes"): "manyfit.folds.Genotypes",
+    ("manyfit", "Genotypes"): GENOTYPES,
 }
 _OTHERS = {
     ("dask", "Array"): "dask array",

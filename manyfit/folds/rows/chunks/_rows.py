@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
 from manyfit.folds.passes._scan import Scan
+from manyfit.folds.rows._chunk_reduction import GROUP_READS
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
-from manyfit.folds.rows.chunks._sums import GROUP_READS, SAMPLE_PARTS, ChunkSums, Held
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Rows, as_rows
 
 Array = NDArray[Any]
@@ -202,6 +203,11 @@ class ChunkRows(ChunkSums, HostRows):
 
     @property
     def source(self) -> "ChunkRows":
+        return self
+
+    @property
+    def original(self) -> "ChunkRows":
+        """The rows that these are made of, block by block; themselves if they are read as they are."""
         return self
 
     def count_predicted(self, sets: Sequence[Rows]) -> None:

@@ -12,6 +12,7 @@ from manyfit.folds.rows.chunks._cuts import regular_borders
 from manyfit.folds.rows.chunks._rows import ChunkRows
 
 Array = NDArray[Any]
+GENOTYPES = "manyfit.folds.Genotypes"
 
 
 class SlicedRows(ChunkRows):
@@ -27,7 +28,8 @@ class SlicedRows(ChunkRows):
         chunk_rows = int(chunks[0]) if chunks else 1
         borders = regular_borders(shape[0], shape[1] * dtype.itemsize, chunk_rows, memory)
         super().__init__(kind, shape, dtype, borders, memory)
-        self._X, self.in_files = X, kind in ("h5py.Dataset", "zarr.Array")
+        self._X = X
+        self.in_files = kind in ("h5py.Dataset", "zarr.Array") or (kind == GENOTYPES and not X.is_in_memory)
         store = getattr(X, "store", None) or getattr(getattr(X, "file", None), "filename", None) or id(X)
         self.identity = (kind, str(store), getattr(X, "name", None), shape, str(dtype))
 
@@ -38,6 +40,8 @@ class SlicedRows(ChunkRows):
         if self.kind == "zarr.Array":
             memory = type(self._X.store).__name__ == "MemoryStore"
             return "its store is the memory of this process" if memory else ""
+        if self.kind == GENOTYPES:
+            return "its bytes are in the memory of this process" if self._X.is_in_memory else ""
         if self.kind != "h5py.Dataset":
             return super().why_not_on_workers()
         memory = getattr(self._X.file, "driver", "") == "core"

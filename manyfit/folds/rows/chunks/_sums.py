@@ -2,15 +2,14 @@
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds._blas_threads import single_blas_thread
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import sum_atoms
 from manyfit.folds.moments._known_sums import KnownSums
@@ -18,8 +17,8 @@ from manyfit.folds.moments._mixed import sum_mixed_atoms
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.passes._protocol import Passes
+from manyfit.folds.rows._chunk_reduction import ChunkReduction
 from manyfit.folds.rows._host import NumPyRows
-from manyfit.folds.rows._merge_tree import MergeTree, Node
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.rows.chunks._cuts import first_row, ordered, rows_before
@@ -33,63 +32,10 @@ Held = NumPyRows | MixedRows
 SAMPLE_PARTS = 4
 
 
-# Consecutive reads that are added one after the other; beyond, sums are merged in pairs. A task of a cluster
-# has at least so many: 256 MiB, unless memory is short.
-GROUP_READS = 8
-
-Work = Callable[[Any, slice, Held, list[Rows]], Any]
-"""``work(X, rows, block, local)``: a part of a sum from the rows of a read, in memory, and those of each set
-among them, numbered from the first of the read. X is a `ChunkSums`. Workers have to be able to import it."""
-
-
-@dataclass(frozen=True)
-class ReadSums:
-    """A sum over the reads of X that hold rows of some sets, which can be made in parts."""
-
-    X: "ChunkSums"
-    work: Work
-    merge: Callable[[Any, Any], Any]
-    sets: Sequence[Rows] | None
-
-    def inputs(self, groups: range) -> list[Any]:
-        """What Dask has of the rows of some groups on its workers, see `ChunkRows.inputs`."""
-        return self.X.source.inputs(_reads_of(groups))
-
-    def nodes(self, groups: range, inputs: Sequence[Any] = ()) -> tuple[list[Node], int]:
-        """The nodes of the tree over some groups of reads, and the bytes that were read for them."""
-        X, tree = self.X.for_thread(), MergeTree(self.merge)
-        X.source.take_inputs(inputs, _reads_of(groups))
-        with single_blas_thread():
-            for node in X.group_sums(self.work, self.merge, self.sets, groups):
-                tree.add(*node)
-        return list(tree.nodes()), X.source.bytes_read
-
-
-class Workers(Protocol):
-    """Workers of a cluster that read chunks and sum them."""
-
-    def run(self, sums: ReadSums, n_groups: int) -> Iterator[tuple[list[Node], int]]:
-        """`ReadSums.nodes` of all groups of reads, in any order."""
-
-    def tasks(self, n_groups: int) -> list[range]:
-        """The groups of reads of each task of a pass."""
-
-
-class ChunkSums(RowSource):
-    """Base class of rows that are in memory one read at a time.
-
-    A pass reads each chunk once, in order, and gives all atoms their rows of it, also of shuffled folds.
-    Sums of reads are merged as a fixed tree, in the order of the rows, so that results do not depend on
-    workers or threads.
-
-    Attributes
-    ----------
-    workers : Workers or None
-        Who reads and sums the chunks, if not this process.
-    """
+class ChunkSums(ChunkReduction, RowSource):
+    """Base class of a `RowSource` whose rows are in memory one read at a time."""
 
     reads_some_rows = False  # chunks are read whole
-    workers: Workers | None = None
 
     @cached_property
     def known_sums(self) -> KnownSums:
@@ -98,23 +44,8 @@ class ChunkSums(RowSource):
 
     @property
     @abstractmethod
-    def source(self) -> Any:
-        """The `ChunkRows` that are read."""
-
-    @property
-    @abstractmethod
     def row_bytes(self) -> int:
         """Bytes of one row in memory."""
-
-    @abstractmethod
-    def held(
-        self, sets: Sequence[Rows] | None = None, reads: range | None = None
-    ) -> Iterator[tuple[slice, Held, list[Rows]]]:
-        """The reads that hold rows of some sets, of one set of all rows by default.
-
-        Each read comes with its rows in memory, and those of each set, numbered from its first row. `reads`
-        are the numbers of those that are looked at, all by default.
-        """
 
     @abstractmethod
     def rows_in_memory(self, rows: Rows) -> Held:
@@ -127,71 +58,6 @@ class ChunkSums(RowSource):
     @abstractmethod
     def require_finite(self, rows: slice, block: Held) -> None:
         """Raise ValueError, now and in each later read, for numbers that no fit could read."""
-
-    # Sums
-
-    def reduced(
-        self, work: Work, merge: Callable[[Any, Any], Any], sets: Sequence[Rows] | None = None
-    ) -> Any:
-        """What `work` makes of all reads that hold rows of some sets, merged; None if there is none."""
-        tree = MergeTree(merge)
-        with single_blas_thread():  # the threads of all chunks are the same
-            for node in self.nodes(work, merge, sets):
-                tree.add(*node)
-        return tree.result()
-
-    def nodes(
-        self, work: Work, merge: Callable[[Any, Any], Any], sets: Sequence[Rows] | None
-    ) -> Iterator[Node]:
-        """The sums of groups of reads, or nodes of a tree of them: in order, if no workers make them."""
-        source = self.source
-        if source.workers is None or not source.lets_workers_read():
-            yield from self.group_sums(work, merge, sets)
-            return
-        try:
-            for nodes, nbytes in source.workers.run(ReadSums(self, work, merge, sets), source.n_groups):
-                source.bytes_read += nbytes
-                yield from nodes
-        except Exception as error:
-            source.failure = error
-            raise
-
-    def group_sums(
-        self,
-        work: Work,
-        merge: Callable[[Any, Any], Any],
-        sets: Sequence[Rows] | None,
-        groups: range | None = None,
-    ) -> Iterator[Node]:
-        """The sums of the reads of each group, of all groups by default, in order."""
-        reads = None if groups is None else _reads_of(groups)
-        group, total = -1, None
-        for rows, block, local in self.held(sets, reads):
-            own = self.source.number_of(rows) // GROUP_READS
-            part = work(self, rows, block, local)
-            if own == group:
-                total = merge(total, part)
-                continue
-            if group >= 0:
-                yield 0, group, total
-            group, total = own, part
-        if group >= 0:
-            yield 0, group, total
-
-    def for_thread(self) -> Self:
-        """A copy with counts of its own, for one thread of a worker."""
-        other = self.copied()
-        other.source.bytes_read = 0
-        return other
-
-    def copied(self) -> Self:
-        """A copy that shares files and sums, which pickles leave out."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self))
-        return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("workers", "known_sums")}
 
     # The methods of a `RowSource`
 
@@ -289,10 +155,6 @@ class _Predictions:
     def __call__(self, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[tuple[int, Array]]:
         (own,) = local
         return [(rows.start + first_row(own), block.predict(self.linear, own, self.keeps_single))]
-
-
-def _reads_of(groups: range) -> range:
-    return range(groups.start * GROUP_READS, groups.stop * GROUP_READS)
 
 
 def _sums_about(

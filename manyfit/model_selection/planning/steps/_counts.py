@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit.introspection.composites import children, composite_class
-from manyfit.introspection.randomness import Sizes, is_shareable
+from manyfit.introspection.randomness import Sizes, is_deterministic
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pieces import cut_into_pieces
@@ -190,7 +190,7 @@ def _fit_key(step: Any, output: tuple[Key, Key], sizes: Sizes) -> Key:
     """The key of the fit of a step with a key of its output, for input of some sizes."""
     rule = nested_rule(step)
     try:
-        alike = nested_key(step) if is_shareable(step) else None
+        alike = nested_key(step) if is_deterministic(step) is not False else None
     except (Unkeyable, RecursionError):
         alike = None
     if rule is None or alike is None or not rule.nests(step, sizes):
@@ -232,7 +232,7 @@ def _last_step_keys(estimator: Any, source: Key, own: int) -> Iterator[Key]:
 
 def _key(thing: Any, own: int) -> Key:
     try:
-        if not hasattr(thing, "fit") or is_shareable(thing):
+        if not hasattr(thing, "fit") or is_deterministic(thing) is not False:
             return structural_key(thing)
     except (Unkeyable, RecursionError):
         pass

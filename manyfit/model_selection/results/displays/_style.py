@@ -46,14 +46,12 @@ def make_plain(ax: Any) -> None:
         axis.label.set_color(INK)
 
 
-def put_legend(ax: Any, title: str | None = None, **kwargs: Any) -> Any:
+def put_legend(ax: Any) -> None:
     """A legend on the right, outside of the data."""
-    legend = ax.legend(
+    ax.legend(
         loc="upper left", bbox_to_anchor=(1.02, 1), borderaxespad=0, frameon=False, labelcolor=INK,
-        title=title, alignment="left", **kwargs,
+        alignment="left",
     )  # fmt: skip
-    legend.get_title().set_color(INK)
-    return legend
 
 
 def put_note(ax: Any, text: str) -> None:

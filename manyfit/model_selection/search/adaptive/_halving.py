@@ -13,14 +13,9 @@ from manyfit._compat import (
     num_samples,
     parameter_constraints,
 )
-from manyfit.families import (
-    ContinuedFits,
-    EnsembleStore,
-    FolderStore,
-    ProcessStore,
-    can_continue,
-    continuing,
-)
+from manyfit.families import ContinuedFits, EnsembleStore, FolderStore, ProcessStore, can_continue, continuing
+from manyfit.introspection.parameter_docs import complete_parameters
+from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
@@ -28,6 +23,7 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
+from manyfit.model_selection.search._randomized import RandomizedSearchCV
 from manyfit.model_selection.search._setup import make_setup
 from manyfit.model_selection.search.adaptive._rounds import list_rounds, plan_rounds
 
@@ -101,6 +97,7 @@ class HalvingSearch(SharedSearch):
         return chosen
 
 
+@complete_parameters(GridSearchCV)
 @accept_device_data
 class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
     """Search over a grid in rounds: the best settings of each round go on with more of a resource.
@@ -110,10 +107,6 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
 
     Parameters
     ----------
-    estimator : estimator
-        As in scikit-learn.
-    param_grid : dict or list of dict
-        As in scikit-learn.
     factor : int or float, default=3
         One in so many settings goes on to the next round, which has so many times the resource.
     resource : str, default="n_samples"
@@ -131,31 +124,17 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
     refit : bool or callable, default=True
         Whether the best setting of the last round is fitted on all rows. `one_standard_error` and
         `cheapest_within` choose among the settings of the last round; scikit-learn ignores other callables.
-    error_score : "raise" or float, default=nan
-        As in `GridSearchCV`.
     return_train_score : bool, default=True
         As in scikit-learn, where it is True only for this kind of search.
     random_state : int, RandomState instance or None, default=None
         Source of the rows of a round.
-    n_jobs : int, default=None
-        As in `GridSearchCV`.
     verbose : int, default=0
         As in `GridSearchCV`; above 0 it prints scikit-learn's lines on rounds, too.
-    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
-        As in `GridSearchCV`.
     verify : int, default=0
         As in `GridSearchCV`, in each round.
-    memory_limit : int or str, default=None
-        As in `GridSearchCV`.
-    client : distributed.Client, None or False, default=None
-        As in `GridSearchCV`.
     checkpoint : str or path-like, default=None
         As in `GridSearchCV`; `random_state` has to be an integer if rows or settings are drawn. A search that
         continues repeats its choices from the stored scores.
-    early_stopping : {"fold"} or None, default=None
-        As in `GridSearchCV`.
-    engine : {"sklearnex"} or None, default=None
-        As in `GridSearchCV`.
     return_predictions : bool or str, default=False
         As in `GridSearchCV`, of the best setting. Rows that its round has not tested have none.
 
@@ -176,6 +155,8 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
     -----
     Settings of a round share their work as those of any search do. Where all fits are shared through sums
     over rows, all settings on all rows cost no more than the rounds do: the plan then says so.
+
+    The notes of `GridSearchCV` hold here, too.
 
     Examples
     --------
@@ -238,6 +219,7 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
         self.return_predictions = return_predictions
 
 
+@complete_parameters(HalvingGridSearchCV, RandomizedSearchCV)
 @accept_device_data
 class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
     """Search over drawn settings in rounds: the best of each round go on with more of a resource.
@@ -247,54 +229,12 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
 
     Parameters
     ----------
-    estimator : estimator
-        As in scikit-learn.
-    param_distributions : dict or list of dict
-        As in `RandomizedSearchCV`.
     n_candidates : int or "exhaust", default="exhaust"
         Settings of the first round. "exhaust": as many as let the last round use the most resources.
-    factor : int or float, default=3
-        As in `HalvingGridSearchCV`.
-    resource : str, default="n_samples"
-        As in `HalvingGridSearchCV`.
-    max_resources : int or "auto", default="auto"
-        As in `HalvingGridSearchCV`.
     min_resources : {"exhaust", "smallest"} or int, default="smallest"
         As in `HalvingGridSearchCV`; not "exhaust" together with `n_candidates`.
-    aggressive_elimination : bool, default=False
-        As in scikit-learn.
-    cv : int, splitter or iterable, default=5
-        As in `HalvingGridSearchCV`.
-    scoring : str or callable, default=None
-        As in `HalvingGridSearchCV`.
-    refit : bool or callable, default=True
-        As in `HalvingGridSearchCV`.
-    error_score : "raise" or float, default=nan
-        As in `GridSearchCV`.
-    return_train_score : bool, default=True
-        As in `HalvingGridSearchCV`.
     random_state : int, RandomState instance or None, default=None
         Source of the settings, and of the rows of a round.
-    n_jobs : int, default=None
-        As in `GridSearchCV`.
-    verbose : int, default=0
-        As in `HalvingGridSearchCV`.
-    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
-        As in `GridSearchCV`.
-    verify : int, default=0
-        As in `HalvingGridSearchCV`.
-    memory_limit : int or str, default=None
-        As in `GridSearchCV`.
-    client : distributed.Client, None or False, default=None
-        As in `GridSearchCV`.
-    checkpoint : str or path-like, default=None
-        As in `HalvingGridSearchCV`.
-    early_stopping : {"fold"} or None, default=None
-        As in `GridSearchCV`.
-    engine : {"sklearnex"} or None, default=None
-        As in `GridSearchCV`.
-    return_predictions : bool or str, default=False
-        As in `GridSearchCV`, of the best setting. Rows that its round has not tested have none.
 
     Attributes
     ----------
@@ -304,6 +244,10 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
         With `return_predictions`, as of `GridSearchCV`.
     n_resources_, n_candidates_, cv_results_, best_estimator_, ...
         As in scikit-learn. `cv_results_` has a row for each setting of each round.
+
+    Notes
+    -----
+    Those of `GridSearchCV` hold here, too.
 
     Examples
     --------

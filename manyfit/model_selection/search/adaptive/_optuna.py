@@ -12,6 +12,8 @@ from sklearn.utils import check_random_state
 
 from manyfit._compat import NO_CALLBACKS, parameter_constraints, scorers_by_name, uses_callbacks
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
+from manyfit.introspection.parameter_docs import complete_parameters
+from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -30,6 +32,7 @@ from manyfit.model_selection.search.adaptive._optuna_study import (
 )
 
 
+@complete_parameters(GridSearchCV)
 @accept_device_data
 class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
     """Search over settings that an Optuna sampler chooses by the scores of earlier ones.
@@ -39,8 +42,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
 
     Parameters
     ----------
-    estimator : estimator
-        As in `GridSearchCV`.
     param_distributions : dict or callable
         Names of parameters with a list of values, a distribution of Optuna, or a frozen one of
         `scipy.stats`; or a function that takes an `optuna.Trial` and returns a dict of parameters, for
@@ -60,39 +61,15 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         `optuna.pruners.WilcoxonPruner`. Settings that one fit serves are not pruned.
     random_state : int, RandomState instance or None, default=None
         Seed of the sampler that is made where `sampler` and `study` are None.
-    scoring : str, callable, list, tuple or dict, default=None
-        As in `GridSearchCV`.
-    n_jobs : int, default=None
-        As in `GridSearchCV`.
     refit : bool, str or callable, default=True
         As in `GridSearchCV`. With several metrics the study maximizes the one that it names. If it names
         none, each metric is an objective of the study.
-    cv : int, splitter or iterable, default=None
-        As in `GridSearchCV`.
-    verbose : int, default=0
-        As in `GridSearchCV`.
-    pre_dispatch : int or str, default="2*n_jobs"
-        As in `GridSearchCV`.
     error_score : "raise" or float, default=nan
         As in `GridSearchCV`; with NaN a trial whose fits fail is a failed trial of the study.
-    return_train_score : bool, default=False
-        As in `GridSearchCV`.
-    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
-        As in `GridSearchCV`.
     verify : int, default=0
         As in `GridSearchCV`, in each batch.
-    memory_limit : int or str, default=None
-        As in `GridSearchCV`.
-    client : distributed.Client, None or False, default=None
-        As in `GridSearchCV`.
-    early_stopping : {"fold"} or None, default=None
-        As in `GridSearchCV`.
-    engine : {"sklearnex"} or None, default=None
-        As in `GridSearchCV`.
     time_budget : float or None, default=None
         Seconds after which no more fits begin, and no trial is asked for.
-    fit_timeout : float or None, default=None
-        As in `GridSearchCV`.
     return_predictions : bool or str, default=False
         As in `GridSearchCV`, of the best setting.
 
@@ -113,6 +90,10 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
     See Also
     --------
     RandomizedSearchCV : Draws all settings at once, so that all of them share their work.
+
+    Notes
+    -----
+    Those of `GridSearchCV` hold here, too.
 
     Examples
     --------
@@ -138,7 +119,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         "prune": ["boolean"],
         "random_state": ["random_state"],
     }
-    checkpoint = None  # Optuna's storage keeps the trials
     rounds_may_fail = True  # a batch may have one new setting
     study_: Any
 
@@ -273,7 +253,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         source.tell(asked, scores, self._race.dropped if self.prune else ())
 
     def _make_race(self, n_splits: int, metric: str | None) -> Race | None:
-        """See `SharedSearch`."""
         if not self.prune:
             return None
         self._race = PruningRace(self._batch, metric)

@@ -174,7 +174,6 @@ class PruningRace(Race):
         self._reported: set[tuple[int, int]] = set()
 
     def is_out(self, c: int, scores: Scores) -> bool:
-        """See `Race`."""
         if not np.isfinite(list(scores[c].values())).all():
             return True
         self.report(c, scores[c])

@@ -16,9 +16,7 @@ from manyfit.model_selection.sharing.nested._rule import NestedRule, is_count, i
 class Agglomeration(NestedRule):
     """FeatureAgglomeration, where it builds the whole tree: a part of it has other labels.
 
-    References
-    ----------
-    sklearn.cluster.AgglomerativeClustering._fit (1.7 to 1.9).
+    Reference: sklearn.cluster.AgglomerativeClustering._fit (1.7 to 1.9).
     """
 
     serves, params = (FeatureAgglomeration,), ("n_clusters", "distance_threshold")

@@ -26,9 +26,7 @@ class Components(NestedRule):
     "full" and "covariance_eigh" do, and so does "auto" where it resolves to one of them. "arpack" and
     "randomized" find other digits for each number. "mle" asks for the number itself.
 
-    References
-    ----------
-    sklearn.decomposition.PCA._fit_full (1.7 to 1.9).
+    Reference: sklearn.decomposition.PCA._fit_full (1.7 to 1.9).
     """
 
     serves, params = (PCA,), ("n_components",)

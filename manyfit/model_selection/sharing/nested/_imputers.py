@@ -17,9 +17,7 @@ from manyfit.model_selection.sharing.nested._rule import NestedRule, is_count, r
 class ImputedNeighbors(NestedRule):
     """KNNImputer: its fit reads neither parameter, and its transform needs the same distances for all values.
 
-    References
-    ----------
-    sklearn.impute.KNNImputer.transform (1.7 to 1.9).
+    Reference: sklearn.impute.KNNImputer.transform (1.7 to 1.9).
     """
 
     serves, params = (KNNImputer,), ("n_neighbors", "weights")

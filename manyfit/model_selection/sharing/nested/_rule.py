@@ -15,18 +15,10 @@ from manyfit.introspection.structural_key import structural_key
 
 
 class NestedRule:
-    """How the wide fit of a transformer becomes its fits with other values of some parameters.
+    """How the wide fit of a transformer becomes its fits with other values of some parameters."""
 
-    Attributes
-    ----------
-    serves : tuple of type
-        The exact types of the transformers.
-    params : tuple of str
-        The parameters that nest.
-    """
-
-    serves: ClassVar[tuple[type, ...]]
-    params: ClassVar[tuple[str, ...]]
+    serves: ClassVar[tuple[type, ...]]  # the exact types of the transformers
+    params: ClassVar[tuple[str, ...]]  # the parameters that nest
 
     def kind(self, step: Any) -> Hashable:
         """A key beside all other parameters: one fit serves only transformers with equal keys."""

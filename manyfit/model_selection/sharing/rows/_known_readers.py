@@ -34,8 +34,6 @@ from manyfit.introspection.object_state import DEEPEST, Wrapped
 from manyfit.introspection.randomness import GENERATORS
 from manyfit.model_selection.sharing.rows._reader_names import READERS
 
-__all__ = ["strangers", "strangers_among_scorers", "writes_in_place"]
-
 _NAMES = {module: frozenset(names.split()) for module, names in READERS.items()}
 
 # No function that these modules export writes into its arguments.

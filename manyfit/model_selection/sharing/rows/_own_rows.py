@@ -25,8 +25,6 @@ from manyfit.model_selection.sharing.rows._read_only import (
 )
 from manyfit.model_selection.sharing.rows._same_data import unchanged
 
-__all__ = ["InputWritten", "OwnRows", "call_on_copies", "has_mutable_items", "own_copy"]
-
 T = TypeVar("T")
 _IMMUTABLE = (str, bytes, numbers.Number, datetime.date, datetime.timedelta, type(None), np.generic)
 # How long a frame of a call that has ended may be held by another thread, in steps.

@@ -17,18 +17,6 @@ import scipy.sparse
 
 from manyfit.model_selection.sharing.rows._frame_copy import pandas_copy
 
-__all__ = [
-    "SPARSE_PARTS",
-    "can_be_shared",
-    "change_parts",
-    "frame_kind",
-    "is_numpy_array",
-    "is_protectable",
-    "is_sparse_matrix",
-    "private_copy",
-    "read_only_view",
-]
-
 T = TypeVar("T")
 # The arrays that a sparse matrix consists of, by format.
 SPARSE_PARTS = {

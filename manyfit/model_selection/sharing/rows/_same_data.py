@@ -15,8 +15,6 @@ from manyfit.model_selection.sharing.rows._read_only import (
     is_sparse_matrix,
 )
 
-__all__ = ["unchanged"]
-
 
 def unchanged(X: Any, own: Any) -> bool:
     """Whether a copy of an array, sparse matrix, frame, series or list still equals the original.

@@ -22,7 +22,11 @@ from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.search.adaptive.incremental._growing import grow_function
-from manyfit.model_selection.search.adaptive.incremental._partial_fits import PartialFits, Step, model_of
+from manyfit.model_selection.search.adaptive.incremental._partial_fits import (
+    PartialFits,
+    Step,
+    results_with_models,
+)
 
 _OWN_SCORES = (ClassifierMixin.score, RegressorMixin.score)  # of predictions, whoever makes them
 
@@ -64,11 +68,7 @@ class ChunkTrainer:
                 sink.add({pair: result}, individual=True)
         report = Report(bytes_read=self._rows.bytes_read - before)
         report.spend("one by one", time.perf_counter() - start)
-        results = [
-            {**sink.results[pair], "model": model_of(sink.results[pair]), "restored": pair in sink.restored}
-            for pair in pairs
-        ]
-        return results, report
+        return results_with_models(sink, pairs), report
 
     def further(self, trained: Trained, split: int | None, target: int) -> Any:
         """See `Trainer`."""

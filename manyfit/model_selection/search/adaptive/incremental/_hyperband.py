@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from manyfit.introspection.parameter_docs import complete_parameters
+from manyfit.model_selection.search.adaptive.incremental._incremental import (
+    IncrementalSearchCV,
+    SuccessiveHalvingSearchCV,
+)
 from manyfit.model_selection.search.adaptive.incremental._model_pool import ModelPool
 from manyfit.model_selection.search.adaptive.incremental._schedules import Schedule, hyperband_brackets
 from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
 
 
+@complete_parameters(IncrementalSearchCV, SuccessiveHalvingSearchCV)
 class HyperbandSearchCV(IncrementalSearch):
     """Hyperband over models with `partial_fit`: brackets that compare more models for less time, or fewer.
 
@@ -22,36 +28,8 @@ class HyperbandSearchCV(IncrementalSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        As of `IncrementalSearchCV`.
-    parameters : dict or list of dict
-        As of `IncrementalSearchCV`.
     max_iter : int, default=81
         The most calls of ``partial_fit`` of a model; it also decides how many models there are.
-    aggressiveness : float, default=3
-        As of `SuccessiveHalvingSearchCV`.
-    patience : int or bool, default=False
-        As of `IncrementalSearchCV`.
-    tol : float, default=0.001
-        As of `IncrementalSearchCV`.
-    test_size : float or int, default=None
-        As of `IncrementalSearchCV`.
-    random_state : int, RandomState instance or None, default=None
-        As of `IncrementalSearchCV`.
-    scoring : str or callable, default=None
-        As of `IncrementalSearchCV`.
-    verbose : int, default=0
-        As of `IncrementalSearchCV`.
-    n_jobs : int, default=None
-        As of `IncrementalSearchCV`.
-    error_score : "raise" or float, default=nan
-        As of `IncrementalSearchCV`.
-    cv : int, splitter or iterable, default=None
-        As of `IncrementalSearchCV`.
-    checkpoint : str or path-like, default=None
-        As of `IncrementalSearchCV`.
-    memory_limit : int or str, default=None
-        As of `IncrementalSearchCV`.
 
     Attributes
     ----------

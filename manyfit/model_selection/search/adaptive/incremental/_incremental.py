@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection.search.adaptive.incremental._schedules import Decay, Halving, Schedule
 from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
 
@@ -133,6 +134,7 @@ class IncrementalSearchCV(IncrementalSearch):
         return {"": (Decay(len(settings), self.max_iter, self.fits_per_score, self.decay_rate), settings)}
 
 
+@complete_parameters(IncrementalSearchCV)
 class SuccessiveHalvingSearchCV(IncrementalSearch):
     """Successive halving over models with `partial_fit`: the best of each round train on for longer.
 
@@ -141,40 +143,10 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
 
     Parameters
     ----------
-    estimator : estimator
-        As of `IncrementalSearchCV`.
-    parameters : dict or list of dict
-        As of `IncrementalSearchCV`.
-    n_initial_parameters : int or "grid", default=10
-        As of `IncrementalSearchCV`.
     n_initial_iter : int, default=9
         Calls of ``partial_fit`` before models are first compared.
-    max_iter : int, default=100
-        As of `IncrementalSearchCV`.
     aggressiveness : float, default=3
         One in so many models goes on, to so many times the calls.
-    test_size : float or int, default=None
-        As of `IncrementalSearchCV`.
-    patience : int or bool, default=False
-        As of `IncrementalSearchCV`.
-    tol : float, default=0.001
-        As of `IncrementalSearchCV`.
-    random_state : int, RandomState instance or None, default=None
-        As of `IncrementalSearchCV`.
-    scoring : str or callable, default=None
-        As of `IncrementalSearchCV`.
-    verbose : int, default=0
-        As of `IncrementalSearchCV`.
-    n_jobs : int, default=None
-        As of `IncrementalSearchCV`.
-    error_score : "raise" or float, default=nan
-        As of `IncrementalSearchCV`.
-    cv : int, splitter or iterable, default=None
-        As of `IncrementalSearchCV`.
-    checkpoint : str or path-like, default=None
-        As of `IncrementalSearchCV`.
-    memory_limit : int or str, default=None
-        As of `IncrementalSearchCV`.
 
     Attributes
     ----------

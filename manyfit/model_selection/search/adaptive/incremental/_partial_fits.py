@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from manyfit._compat import check_method_params, safe_split
 from manyfit.model_selection.checkpoint._models import ModelCheckpoint, Trained
-from manyfit.model_selection.job._job import Job, Result
+from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._report import Report
@@ -112,13 +112,7 @@ class EngineTrainer:
         bar = Progress(len(pairs), job.options.verbose)
         sink = ResultSink(job, checkpoint, bar=bar, fits_each=1)
         report = fit_pairs(job, prepare(job).plan, pairs, sink)
-        results = []
-        for pair in pairs:
-            result = dict(sink.results[pair])
-            result["model"] = model_of(result)
-            result["restored"] = pair in sink.restored
-            results.append(result)
-        return results, report
+        return results_with_models(sink, pairs), report
 
     def further(self, trained: Trained, split: int | None, target: int) -> Any:
         """See `Trainer`."""
@@ -130,6 +124,14 @@ class EngineTrainer:
         kept = Kept(copy.deepcopy(trained.model))
         fits = PartialFits(kept, trained.calls, target - trained.calls, self.classes)
         return fits.fit(X, y, **params).model_
+
+
+def results_with_models(sink: ResultSink, pairs: Sequence[Pair]) -> list[Result]:
+    """The results of some pairs, each with its model, and whether it was restored."""
+    return [
+        {**sink.results[pair], "model": model_of(sink.results[pair]), "restored": pair in sink.restored}
+        for pair in pairs
+    ]
 
 
 def model_of(result: Result) -> Any:

@@ -93,9 +93,7 @@ class Halving:
 def hyperband_brackets(max_iter: int, factor: float) -> dict[int, Halving]:
     """The brackets of Hyperband, the one that drops most first.
 
-    References
-    ----------
-    Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, Hyperband, JMLR 18, 2018, algorithm 1.
+    Reference: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, Hyperband, JMLR 18, 2018, algorithm 1.
     """
     last = 0
     while factor ** (last + 1) <= max_iter * (1 + 1e-12):

@@ -45,7 +45,6 @@ class ChunkWorkers(Workers):
             yield result
 
     def tasks(self, n_groups: int) -> list[range]:
-        """See `Workers`."""
         return cut_groups(n_groups, count_slots(self.client))
 
     def close(self) -> None:
@@ -74,12 +73,16 @@ def _stop_if_unwanted() -> None:
 
 
 @contextmanager
-def chunk_workers(X: Any, client: Any) -> Iterator[None]:
-    """Within it, the workers of a client read and sum the chunks of X, if they can."""
-    client = client_for(client) if isinstance(X, ChunkRows) else None
+def chunk_workers(X: Any, client: Any = None) -> Iterator[None]:
+    """Within it, the workers of a client read and sum the chunks of X, if they can.
+
+    `client` is as in `client_for`; it is not looked at if workers read X already.
+    """
+    client = client_for(client) if isinstance(X, ChunkRows) and X.workers is None else None
     if client is None:
         yield
         return
+    X = X.original
     X.read_here = X.why_not_on_workers() or _look_on_workers(X, client)
     if X.read_here:
         yield

@@ -1,6 +1,10 @@
-"""Operations of least-squares groups, by moments and one by one."""
+"""The base of families of least squares, and the operations of their groups by moments and one by one."""
 
-from manyfit.families.protocol import Cost, Shape
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from manyfit.families.protocol import Cost, Family, LinearAnswers, MomentSums, Shape
+from manyfit.folds import FoldedData, TransformedMoments
 
 # Operations of a millisecond, which validation, copies and Python of one scikit-learn fit and score take.
 FIT_OVERHEAD = 1e6
@@ -12,6 +16,28 @@ SPARSE_FIT, SPARSE_ENTRY, STEP_ENTRY = 7e7, 800.0, 6000.0
 # With fewer rows a column than these, rounding decides where some conjugate gradients stop; and how many of
 # them at most.
 ROWS_A_COLUMN, MOST_OPEN = 20.0, 0.7
+
+
+class MomentFamily(Family):
+    """Least squares on the moments of one fold after the other."""
+
+    result: Literal["exact"] = "exact"
+    reads = MomentSums()
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        return moment_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[LinearAnswers]:
+        for i in range(folded.n_splits):
+            yield self.fit_fold(estimator, settings, folded.view(i))
+
+    def fit_fold(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
+    ) -> LinearAnswers:
+        """The answers of one fold."""
+        raise NotImplementedError
 
 
 def pass_operations(shape: Shape) -> float:

@@ -1,0 +1,190 @@
+"""Reductions over rows outside memory: parts of each read, merged as a fixed tree, here or on workers."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from manyfit.exceptions import Unsupported
+from manyfit.folds._blas_threads import single_blas_thread
+from manyfit.folds.rows._merge_tree import MergeTree, Node
+from manyfit.folds.splits._atoms import Rows
+
+# Consecutive reads that are added one after the other; beyond, sums are merged in pairs. A task of a cluster
+# has at least so many: 256 MiB, unless memory is short.
+GROUP_READS = 8
+
+Work = Callable[[Any, slice, Any, list[Rows]], Any]
+"""``work(X, rows, block, local)``: a part of a sum from the rows of a read, in memory, and those of each set
+among them, numbered from the first of the read. X is a `ChunkReduction`. Workers have to be able to import
+it."""
+
+
+@dataclass(frozen=True)
+class ReadSums:
+    """A sum over the reads of X that hold rows of some sets, which can be made in parts."""
+
+    X: "ChunkReduction"
+    work: Work
+    merge: Callable[[Any, Any], Any]
+    sets: Sequence[Rows] | None
+
+    def inputs(self, groups: range) -> list[Any]:
+        """What Dask has of the rows of some groups on its workers, see `ChunkRows.inputs`."""
+        return self.X.source.inputs(_reads_of(groups))
+
+    def nodes(self, groups: range, inputs: Sequence[Any] = ()) -> tuple[list[Node], int]:
+        """The nodes of the tree over some groups of reads, and the bytes that were read for them."""
+        X, tree = self.X.for_thread(), MergeTree(self.merge)
+        X.source.take_inputs(inputs, _reads_of(groups))
+        with single_blas_thread():
+            for node in X.group_sums(self.work, self.merge, self.sets, groups):
+                tree.add(*node)
+        return list(tree.nodes()), X.source.bytes_read
+
+
+class Workers(Protocol):
+    """Workers of a cluster that read chunks and sum them."""
+
+    def run(self, sums: ReadSums, n_groups: int) -> Iterator[tuple[list[Node], int]]:
+        """`ReadSums.nodes` of all groups of reads, in any order."""
+
+    def tasks(self, n_groups: int) -> list[range]:
+        """The groups of reads of each task of a pass."""
+
+
+class ChunkReduction(ABC):
+    """Base class of rows that are in memory one read at a time.
+
+    A pass reads each chunk once, in order, and gives all sets of rows, also those of shuffled folds, their
+    rows of it. What is made of each read is merged as a fixed tree, in the order of the rows, so that results
+    do not depend on workers or threads.
+
+    Attributes
+    ----------
+    workers : Workers or None
+        Who reads and sums the chunks, if not this process.
+    """
+
+    workers: Workers | None = None
+
+    @property
+    @abstractmethod
+    def source(self) -> Any:
+        """The `ChunkRows` that are read."""
+
+    @abstractmethod
+    def held(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, Any, list[Rows]]]:
+        """The reads that hold rows of some sets, of one set of all rows by default.
+
+        Each read comes with its rows in memory, and those of each set, numbered from its first row. `reads`
+        are the numbers of those that are looked at, all by default.
+        """
+
+    def reduced(
+        self,
+        work: Work,
+        merge: Callable[[Any, Any], Any],
+        sets: Sequence[Rows] | None = None,
+        n_threads: int = 1,
+    ) -> Any:
+        """What `work` makes of all reads that hold rows of some sets, merged; None if there is none.
+
+        In this process so many threads work on a read each.
+        """
+        tree = MergeTree(merge)
+        with single_blas_thread():  # the threads of all chunks are the same
+            for node in self.nodes(work, merge, sets, n_threads):
+                tree.add(*node)
+        return tree.result()
+
+    def nodes(
+        self,
+        work: Work,
+        merge: Callable[[Any, Any], Any],
+        sets: Sequence[Rows] | None,
+        n_threads: int = 1,
+    ) -> Iterator[Node]:
+        """The sums of groups of reads, or nodes of a tree of them: in order, if no workers make them."""
+        source = self.source
+        if source.workers is None or not source.lets_workers_read():
+            yield from self.group_sums(work, merge, sets, None, n_threads)
+            return
+        try:
+            for nodes, nbytes in source.workers.run(ReadSums(self, work, merge, sets), source.n_groups):
+                source.bytes_read += nbytes
+                yield from nodes
+        except Unsupported:  # X was read
+            raise
+        except Exception as error:
+            source.failure = error
+            raise
+
+    def group_sums(
+        self,
+        work: Work,
+        merge: Callable[[Any, Any], Any],
+        sets: Sequence[Rows] | None,
+        groups: range | None = None,
+        n_threads: int = 1,
+    ) -> Iterator[Node]:
+        """The sums of the reads of each group, of all groups by default, in order."""
+        reads, group, total = None if groups is None else _reads_of(groups), -1, None
+        for read, part in self._each_read(work, sets, reads, n_threads):
+            own = read // GROUP_READS
+            if own == group:
+                total = merge(total, part)
+                continue
+            if group >= 0:
+                yield 0, group, total
+            group, total = own, part
+        if group >= 0:
+            yield 0, group, total
+
+    def _each_read(
+        self, work: Work, sets: Sequence[Rows] | None, reads: range | None, n_threads: int
+    ) -> Iterator[tuple[int, Any]]:
+        """What `work` makes of each read, with the number of the read, in order."""
+        if n_threads == 1:
+            for rows, block, local in self.held(sets, reads):
+                number = self.source.number_of(rows)
+                yield number, work(self, rows, block, local)
+            return
+        waiting: deque[tuple[int, Future[Any]]] = deque()
+        with ThreadPoolExecutor(n_threads) as pool:
+            try:
+                for rows, block, local in self.held(sets, reads):
+                    number = self.source.number_of(rows)
+                    waiting.append((number, pool.submit(work, self, rows, block, local)))
+                    if len(waiting) > n_threads:
+                        number, future = waiting.popleft()
+                        yield number, future.result()
+                while waiting:
+                    number, future = waiting.popleft()
+                    yield number, future.result()
+            finally:
+                for _, future in waiting:
+                    future.cancel()
+
+    def for_thread(self) -> Self:
+        """A copy with counts of its own, for one thread of a worker."""
+        other = self.copied()
+        other.source.bytes_read = 0
+        return other
+
+    def copied(self) -> Self:
+        """A copy that shares files and sums, which pickles leave out."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("workers", "known_sums")}
+
+
+def _reads_of(groups: range) -> range:
+    return range(groups.start * GROUP_READS, groups.stop * GROUP_READS)
