@@ -44,8 +44,12 @@ class ChunkWorkers(Workers):
                 raise result.error
             yield result
 
+    @property
+    def n_slots(self) -> int:
+        return count_slots(self.client)
+
     def tasks(self, n_groups: int) -> list[range]:
-        return cut_groups(n_groups, count_slots(self.client))
+        return cut_groups(n_groups, self.n_slots)
 
     def close(self) -> None:
         """Release y, weights and folds on the workers."""
@@ -76,23 +80,22 @@ def _stop_if_unwanted() -> None:
 def chunk_workers(X: Any, client: Any = None) -> Iterator[None]:
     """Within it, the workers of a client read and sum the chunks of X, if they can.
 
-    `client` is as in `client_for`; it is not looked at if workers read X already.
+    `client` is as in `client_for`; it is not looked at inside of another such block for X.
     """
-    client = client_for(client) if isinstance(X, ChunkRows) and X.workers is None else None
-    if client is None:
+    if not isinstance(X, ChunkRows) or X.original.is_placed:
         yield
         return
-    X = X.original
-    X.read_here = X.why_not_on_workers() or _look_on_workers(X, client)
-    if X.read_here:
-        yield
-        return
-    X.workers = workers = ChunkWorkers(client)
+    X, client = X.original, client_for(client)
+    X.read_here = "" if client is None else X.why_not_on_workers() or _look_on_workers(X, client)
+    X.is_placed = True
+    workers = None if client is None or X.read_here else ChunkWorkers(client)
+    X.workers = workers
     try:
         yield
     finally:
-        X.workers = None
-        workers.close()
+        X.workers, X.is_placed = None, False
+        if workers is not None:
+            workers.close()
 
 
 def _look_on_workers(X: ChunkRows, client: Any) -> str:
@@ -105,6 +108,8 @@ def _look_on_workers(X: ChunkRows, client: Any) -> str:
         return f"it would be sent to workers in {len(pickled):,} bytes"
     if not X.in_files:
         return ""
+    if not count_slots(client):
+        return "no worker has started that could open its file"
     own = _some_rows(X)
     for worker, found in client.run(_rows_on_worker, pickled, on_error="return").items():
         if isinstance(found, Exception):

@@ -81,32 +81,34 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Bytes (``"512MB"``) for moments and, in each worker, for the outputs of shared steps on one fold and
         for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other strings.
     client : distributed.Client, None or False, default=None
-        The Dask cluster whose workers make all fits but the refit; `n_jobs` has no effect then. None: that of
-        the current client, if any. False: none. A search inside a task of a cluster runs in that task. A
-        pickled search has no client; a clone has the same one.
+        The Dask cluster whose workers make all fits but the refit, and that too if X is in chunks; `n_jobs`
+        has no effect then. None: that of the current client, if any. False: none. A search inside a task of a
+        cluster runs in that task. A pickled search has no client; a clone has the same one.
     checkpoint : str or path-like, default=None
         A file to which finished scores are written. An interrupted search continues from it, also in another
         process, if everything that its results depend on is the same; the refit is made again. For another
         search, and for random parts without an integer ``random_state``, `fit` raises ValueError with the
-        differences before it fits anything. See Notes.
+        differences before it fits anything. See the notes of `GridSearchCV`.
     early_stopping : {"fold"} or None, default=None
         "fold": the test part of each fold is the validation set of its fits, of XGBoost, LightGBM and
         HistGradientBoosting, alone or as the last step of a Pipeline. The test part that chooses the number
-        of iterations also scores it, so that scores are optimistic. See Notes.
+        of iterations also scores it, so that scores are optimistic. See the notes of `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None
         "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
         estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
-        from scikit-learn's; see Notes. `fit` and `plan` raise ImportError if it is not installed.
+        from scikit-learn's, see the notes of `GridSearchCV`. `fit` and `plan` raise ImportError if it is not
+        installed.
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
-        Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
+        Scores of fits that were not made are NaN; at least one setting is fitted. See the notes of
+        `GridSearchCV`.
     race : {"wilcoxon", "t-test"}, float or None, default=None
         Settings that are clearly worse than the best one on the first splits are not fitted on the others: by
         Wilcoxon's signed-rank test (p < 0.1), by a paired t-test (p < 0.1), or if their mean score is more
-        than this number below. Only settings that need a fit each race. See Notes.
+        than this number below. Only settings that need a fit each race. See the notes of `GridSearchCV`.
     fit_timeout : float or None, default=None
         Seconds after which a fit that is made one by one is ended, with its scores. It counts as a failed fit
-        (`error_score`). See Notes.
+        (`error_score`). See the notes of `GridSearchCV`.
     return_predictions : bool, str or tuple, default=False
         Whether `cv_predictions_` has the predictions of the best setting for the test rows of each split.
         True: those of ``predict``; or ``"predict_proba"``, ``"predict_log_proba"``, ``"decision_function"``.

@@ -17,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB as SklearnNB
 from sklearn.pipeline import make_pipeline
 
+from manyfit.cluster import chunk_workers
 from manyfit.estimators import PCA, GaussianNB, MinMaxScaler, StandardScaler, TruncatedSVD
 from manyfit.estimators.chunks import _decomposition, methods
 from manyfit.folds import ChunkRows, Genotypes, as_chunk_rows
@@ -143,3 +144,10 @@ def test_classifiers_of_a_search(name, shuffle, client, reads):
     ]
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_allclose(scores[0], scores[2], rtol=1e-12)
+
+
+def test_a_search_without_a_client_is_refitted_without_one(client, monkeypatch):
+    monkeypatch.setattr(chunk_workers, "ChunkWorkers", None)
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, client=False, memory_limit=LIMIT)
+    found = search.fit(rows_in_chunks(), LABELS).best_estimator_
+    np.testing.assert_allclose(found.theta_, SklearnNB().fit(X, LABELS).theta_, rtol=1e-12)

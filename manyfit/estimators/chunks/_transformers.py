@@ -87,7 +87,7 @@ def fit(
     """Fit a scaler to sums of its columns, or block by block where these do not do."""
     clear_fit(estimator)
     weights = None if sample_weight is None else _check_weights(X, sample_weight)
-    is_summed = X.dtype != object and (weights is None or bool((weights >= 0.0).all()))
+    is_summed = X.dtype != object and (weights is None or bool((weights >= 0.0).all() and weights.any()))
     if is_summed and _fit_to_sums(estimator, X, weights):
         return estimator
     return partial_fit(estimator, inner, X, y, weights)

@@ -64,7 +64,7 @@ class FolderStore(EnsembleStore):
     def __init__(self, memory: int) -> None:
         self._memory, self._round = memory, 0
         self._folder = Path(tempfile.mkdtemp(prefix="manyfit-"))
-        self._of_round(0).mkdir()
+        self._make_folder()
 
     def __enter__(self) -> FolderStore:
         return self
@@ -74,6 +74,10 @@ class FolderStore(EnsembleStore):
 
     def _of_round(self, number: int) -> Path:
         return self._folder / str(number)
+
+    def _make_folder(self) -> None:
+        with suppress(OSError):  # without space, say: then nothing is kept
+            self._of_round(self._round).mkdir(parents=True, exist_ok=True)
 
     def take(self, name: str) -> Ensemble | None:
         try:
@@ -94,7 +98,7 @@ class FolderStore(EnsembleStore):
     def next_round(self) -> None:
         shutil.rmtree(self._of_round(self._round - 1), ignore_errors=True)
         self._round += 1
-        self._of_round(self._round).mkdir()
+        self._make_folder()
 
 
 def _bytes_in(folder: Path) -> int:

@@ -26,6 +26,7 @@ class Chunks(Protocol):
     """The part of `ChunkRows` that is read here."""
 
     n_columns: int
+    memory: int
     dtype: np.dtype[Any]
 
     @property
@@ -96,7 +97,9 @@ class ScatterMatrix(Scatter):
             self.total = float(np.trace(self.matrix))
             return
         origin, add = rows.origin(), _Squares(rows.origin())
-        if rows.workers is None:  # one matrix for all reads, and the threads of BLAS
+        workers = rows.workers
+        if workers is None or (workers.n_slots + MATRICES) * 8 * self.p**2 > rows.memory:
+            # One matrix for all reads, and the threads of BLAS. Those of tasks may wait for their neighbours.
             found = add.none
             for read, block, _ in rows.held():
                 found = add.to(found, rows, read, block)

@@ -48,6 +48,10 @@ class ReadSums:
 class Workers(Protocol):
     """Workers of a cluster that read chunks and sum them."""
 
+    @property
+    def n_slots(self) -> int:
+        """Tasks that run at a time."""
+
     def run(self, sums: ReadSums, n_groups: int) -> Iterator[tuple[list[Node], int]]:
         """`ReadSums.nodes` of all groups of reads, in any order."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -78,12 +79,23 @@ def collect_predictions(
         sink = ResultSink(again)
         run(again, prepare(again), sink)
         found = found | {(missing[j], i): one for (j, i), one in sink.predicted.items()}
+    if is_row_source(job.X) and any((c, i) not in found for c in candidates for i in range(k)):
+        warnings.warn(no_predictions(job.X, recording.method), UserWarning, stacklevel=2)
     y = job.copy_to_host(job.y, "y")
     own = [[found.get((c, i)) for i in range(k)] for c in candidates]
     return [
         None if any(one is None for one in parts) else in_order(parts, job.splits, y, recording.method)
         for parts in own
     ]
+
+
+def no_predictions(X: Any, method: str) -> str:
+    """Why there are no predictions of an X that scikit-learn cannot read."""
+    kind = getattr(X, "kind", type(X).__name__)
+    return (
+        f"There are no predictions by {method} of X, a {kind} that is read for shared fits only: they do not "
+        "answer this method. Pass X as an array or DataFrame, or ask for 'predict'."
+    )
 
 
 def in_order(parts: Sequence[Any], splits: Splits, y: Any, method: str) -> Any:

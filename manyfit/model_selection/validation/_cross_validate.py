@@ -20,6 +20,7 @@ from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import Job, Options, Result, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._predictions import METHODS
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -27,7 +28,7 @@ from manyfit.model_selection.planning.places._data_location import place_data, w
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import run
-from manyfit.model_selection.running._predictions import collect_predictions
+from manyfit.model_selection.running._predictions import collect_predictions, no_predictions
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
 from manyfit.model_selection.validation._nested_search import answer_nested_search
@@ -92,9 +93,9 @@ class EngineParallel:
             self._begin(job.estimator, prepared.plan)
             sink = ResultSink(job)
             results, report = run(job, prepared, sink)
+            if recording is not None:
+                (self._own.predictions,) = collect_predictions(job, [0], recording, sink.predicted)
         self._end(job.estimator, report)
-        if recording is not None:
-            (self._own.predictions,) = collect_predictions(job, [0], recording, sink.predicted)
         n_splits = job.splits.n_splits
         return [results[c * n_splits + i] for i in range(n_splits) for c in range(len(job.candidates))]
 
@@ -209,8 +210,14 @@ def _predict_in_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         if not isinstance(given["X"], IndexedRows):
             return function(**given)
-        method = given.pop("method", "predict")
+        method = given.get("method", "predict")
+        if method not in METHODS:
+            return function(**given)  # scikit-learn's own error
+        getattr(given["estimator"], method)  # or the error of an estimator without it
+        given.pop("method", None)
         found = cross_validate(**given, error_score="raise", return_predictions=method)["predictions"]
+        if found is None:
+            raise TypeError(no_predictions(given["X"].source, method))
         if isinstance(found, list):
             raise ValueError(
                 "cross_val_predict only works for partitions: the splits of cv test some rows never, or more "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.ensemble import (
     ExtraTreesRegressor,
@@ -182,3 +184,17 @@ def test_a_folder_keeps_models_for_the_next_round_as_memory_allows(monkeypatch, 
         again = ContinuedFits(store)
         again.fit(clone(larger), X_CLASS, LABELS)
         assert again.n_members_kept == 0
+
+
+def test_a_search_goes_on_without_a_folder_for_its_models(monkeypatch, tmp_path):
+    model, grid = CASES["forest"]
+    search = HalvingGridSearchCV(model, grid, n_jobs=2, **options(model))
+    with FolderStore(10**6) as store:
+        shutil.rmtree(store._folder)  # as a service that cleans up does
+        store.next_round()
+        ContinuedFits(store).fit(clone(model), X_CLASS, LABELS)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with parallel_config("threading"):
+        found = search.fit(X_CLASS, LABELS)
+    assert_same_results(found, TheirGrid(model, grid, **options(model)).fit(X_CLASS, LABELS), rtol=0, atol=0)
+    assert found.report_.members_kept == 0

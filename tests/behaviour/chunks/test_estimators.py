@@ -203,6 +203,8 @@ def test_weights_of_a_scaler():
     _assert_same_attributes(StandardScaler().fit(given, sample_weight=weights), expected, 1e-12)
     with pytest.raises(ValueError, match=r"sample_weight.shape == \(3,\), expected \(397,\)"):
         StandardScaler().fit(Dataset(X), sample_weight=WEIGHTS[:3])
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        StandardScaler().fit(given, sample_weight=np.zeros(len(values)))
 
 
 def test_a_pipeline():

@@ -7,6 +7,7 @@ import pytest
 import sklearn.model_selection
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -94,6 +95,16 @@ def test_cross_val_predict_refuses_other_splits_and_what_is_not_shared():
         cross_val_predict(MODEL, Dataset(X, (30, 6)), Y, cv=ShuffleSplit(2, random_state=0))
     with pytest.raises(TypeError, match="scikit-learn cannot read X"):
         cross_val_predict(DecisionTreeRegressor(), Dataset(X, (30, 6)), Y)
+    with pytest.raises(AttributeError, match="predict_proba"):
+        cross_val_predict(MODEL, Dataset(X, (30, 6)), Y, method="predict_proba")
+    with pytest.raises(ValueError, match="The 'method' parameter of cross_val_predict must be"):
+        cross_val_predict(MODEL, Dataset(X, (30, 6)), Y, method="foo")
+    labels = np.where(Y > 0.0, "yes", "no")
+    with (
+        pytest.warns(UserWarning, match="no predictions by predict_log_proba"),
+        pytest.raises(TypeError, match="no predictions by predict_log_proba"),
+    ):
+        cross_val_predict(GaussianNB(), Dataset(X, (30, 6)), labels, method="predict_log_proba")
 
 
 def test_fitted_estimators_are_refused_before_anything_is_read():

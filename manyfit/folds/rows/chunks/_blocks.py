@@ -181,6 +181,7 @@ class _InOrder:
     def __init__(self, blocks: Blocks, n: int = 0) -> None:
         self._blocks, self._n = blocks, n
         self._next, self._iterator = 0, iter(blocks)
+        self._failed: BaseException | None = None
 
     def get(self, k: int) -> tuple[Any, Any, Any] | None:
         """X, y and weights of a block; None if there are no more blocks."""
@@ -189,13 +190,18 @@ class _InOrder:
         while True:
             try:
                 block = next(self._iterator, None)
-            except BaseException:  # after which a generator yields no more: the next read begins again
+            except BaseException as error:
+                # A generator yields no more after it: the next read begins again.
                 self._next, self._iterator = 0, iter(self._blocks)
+                self._failed = error
                 raise
+            if block is None and self._failed is not None:
+                raise self._failed  # a function that then yields fewer blocks has lost some
             if block is None:
                 return None
             self._next += 1
             if self._next > k:
+                self._failed = None
                 return block
 
     def __getitem__(self, k: int) -> Any:

@@ -62,6 +62,8 @@ class ChunkRows(ChunkSums, HostRows):
         Whether the rows lie in files, which any process may open.
     read_here : str
         The reason why the workers of a client do not read X; empty if they do, or there is no client.
+    is_placed : bool
+        Whether somebody has decided who reads X: the workers of a client, or this process.
     passes_predicted : float
         Passes that predictions took, as far as rows were read for them.
     bytes_read : int
@@ -75,6 +77,7 @@ class ChunkRows(ChunkSums, HostRows):
     recomputed = ""
     read_by_sklearn = in_files = False
     read_here = ""
+    is_placed = False
     names: tuple[str, ...] = ()
 
     def __init__(

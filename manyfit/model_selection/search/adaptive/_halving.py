@@ -1,7 +1,7 @@
 """HalvingGridSearchCV and HalvingRandomSearchCV: scikit-learn's successive halving on manyfit's engine."""
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,21 +73,28 @@ class HalvingSearch(SharedSearch):
             The fitted search, with scikit-learn's attributes and `report_`.
         """
         self._n_samples_orig = num_samples(X)
-        if can_continue(self.estimator, self.resource):
-            with self._ensembles() as store, continuing(ContinuedFits(store)) as fits:
+        ensembles = self._ensembles()
+        if ensembles is None:
+            super().fit(X, y, **params)
+        else:
+            with ensembles as store, continuing(ContinuedFits(store)) as fits:
                 super().fit(X, y, **params)
             self.report_.members_kept += fits.n_members_kept
-        else:
-            super().fit(X, y, **params)
         # The choice is a method of the class, after which scikit-learn's base sets no score.
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
         return self
 
-    def _ensembles(self) -> AbstractContextManager[EnsembleStore]:
-        """Where a round keeps its ensembles for the next one."""
+    def _ensembles(self) -> AbstractContextManager[EnsembleStore] | None:
+        """Where a round keeps its ensembles for the next one; None if no fit can go on."""
+        if not can_continue(self.estimator, self.resource):
+            return None
         memory = memory_limit_in_bytes(self.memory_limit)
-        several = joblib_is_local() and joblib_workers(self.n_jobs) > 1
-        return FolderStore(memory) if several else nullcontext(ProcessStore(memory))
+        if joblib_workers(self.n_jobs) == 1:
+            return nullcontext(ProcessStore(memory))
+        if joblib_is_local():
+            with suppress(OSError):  # there may be no folder for temporary files
+                return FolderStore(memory)
+        return None
 
     @staticmethod
     def _select_best_index(refit: Any, refit_metric: str, results: dict[str, Any]) -> int:
