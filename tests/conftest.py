@@ -19,7 +19,6 @@ from hypothesis import settings
 
 from manyfit.arrays import _host_fallback
 from tests import _covering
-from tests._rewriting import share_rewriting
 from tests._shortcuts import fork_joblib_workers, take_shortcuts
 from tests.invariants import as_text, invariants
 
@@ -34,7 +33,6 @@ def pytest_configure(config: pytest.Config) -> None:
     _covering.MAKES_THOROUGH_CASES = "not thorough" not in config.option.markexpr
     take_shortcuts()
     fork_joblib_workers()
-    share_rewriting(config)
 
 
 # Modules and tests stay to the end: a search for garbage among them would take seconds, here and in tests.
