@@ -96,10 +96,11 @@ class ScatterMatrix(Scatter):
             self.n, self.mean, self.matrix = int(known.rows), known.mean, known.scatter
             self.total = float(np.trace(self.matrix))
             return
-        origin, add = rows.origin(), _Squares(rows.origin())
+        origin = rows.origin()
+        add = _Squares(origin)
         workers = rows.workers
         if workers is None or (workers.n_slots + MATRICES) * 8 * self.p**2 > rows.memory:
-            # One matrix for all reads, and the threads of BLAS. Those of tasks may wait for their neighbours.
+            # One matrix for all reads. Each task has its own, and many of these may wait to be added.
             found = add.none
             for read, block, _ in rows.held():
                 found = add.to(found, rows, read, block)
