@@ -12,7 +12,15 @@ from manyfit._compat import check_method_params, num_samples
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array, label_transfers, to_host
 from manyfit.cluster.pool.run import client_for
 from manyfit.estimators.chunks.methods import METHODS, why_not_refitted
-from manyfit.folds import ChunkRows, Splits, is_row_source, load_targets, own_row_source, prepare_rows
+from manyfit.folds import (
+    ChunkRows,
+    Splits,
+    is_parquet_path,
+    is_row_source,
+    load_targets,
+    own_row_source,
+    prepare_rows,
+)
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.early_stopping._iterations import require_stops
 from manyfit.model_selection.job._chunk_inputs import (
@@ -151,6 +159,11 @@ def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: F
     scorer, refit_metric = search._get_scorers()
     source = own_row_source(X)
     if source is None:
+        if isinstance(X, str) and not is_parquet_path(X):  # whose letters would be counted as rows
+            raise ValueError(
+                f"X should be data, a Parquet file or a folder of such files; {X!r} is no folder, and does "
+                "not end in .parquet. Read other files first, or pass their blocks: manyfit.folds.Blocks."
+            )
         given = chunk_input(X, y, search.memory_limit)
         X, y, source = given.X, given.y, given.rows
         if given.sample_weight is not None:

@@ -178,6 +178,8 @@ def test_paths(tmp_path, limit):
     for path in (tmp_path / "data", str(tmp_path / "data")):
         search = _search(limit=limit).fit(path, "target")
         np.testing.assert_allclose(_scores(search), _scores(EXPECTED), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"'trips.csv' is no folder, and does not end in .parquet"):
+        _search(limit=limit).fit("trips.csv", "target")
     with pytest.raises(FileNotFoundError):
         _search().fit(str(tmp_path / "none.parquet"), "target")
 
