@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from distributed import get_worker
-from distributed.utils import sync
-
 from manyfit.cluster.worker.task_context import still_wanted
 
 
@@ -14,6 +11,9 @@ def keep_on_worker(values: Mapping[str, Any], client: str) -> Mapping[str, int]:
 
     Nothing is kept if nobody waits for the task of this thread any more.
     """
+    from distributed import get_worker
+    from distributed.utils import sync
+
     if not values or not still_wanted():
         return {}
     worker = get_worker()
