@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from manyfit.families.nested._continued_fits import NOT_KEPT
 from manyfit.model_selection import HalvingGridSearchCV
 from manyfit.model_selection.running._cluster_rounds import ClusterStore
+from manyfit.model_selection.strategies import _individual_fits
 from tests._covering import spread
 from tests._same_results import assert_same_results
 from tests.cluster._clusters import within
@@ -79,6 +80,15 @@ def test_models_of_a_round_stay_on_workers_for_the_next_one(kind):
         little = growing(kind, memory_limit=100).fit(X, Y)
         assert little.report_.members_kept == 0 and sum(little.report_.fitted_anew.values()) == 6
         assert_same_results(little, ours, rtol=0, atol=0)
+
+
+def test_fits_that_are_handed_back_go_on_all_the_same(monkeypatch):
+    monkeypatch.setattr(_individual_fits, "HAND_BACK_S", 0.0)
+    monkeypatch.setattr(_individual_fits, "HAND_BACK", 0.0)
+    with within(2):
+        ours = growing("behind steps").fit(X, Y)
+    assert (ours.report_.fits_continued, ours.report_.members_kept) == (6, 16)
+    assert_same_results(ours, growing("behind steps", client=False).fit(X, Y), rtol=0, atol=0)
 
 
 def test_a_worker_that_dies_between_rounds_costs_its_models(monkeypatch):

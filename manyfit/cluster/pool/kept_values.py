@@ -20,7 +20,8 @@ class KeptValues:
         """The future of a value; the value is released with it."""
         from distributed import Future
 
-        return Future(key, self._client, state="memory")
+        state: Any = "memory"  # with the name that the scheduler gives it
+        return Future(key, self._client, state=state)
 
     def usable(self, futures: Iterable[Any]) -> list[Any]:
         """Those of some futures whose values are not lost."""

@@ -1,7 +1,7 @@
 """Values that a task leaves on its worker: Dask moves them to the later task that reads them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from manyfit.cluster.worker.task_context import still_wanted
 
@@ -16,10 +16,10 @@ def keep_on_worker(values: Mapping[str, Any], client: str) -> Mapping[str, int]:
 
     if not values or not still_wanted():
         return {}
-    worker = get_worker()
+    worker, data = get_worker(), cast(dict[Any, Any], dict(values))
 
     async def keep() -> Mapping[str, int]:
-        nbytes: Mapping[str, int] = worker.update_data(data=dict(values))["nbytes"]
+        nbytes: Mapping[str, int] = worker.update_data(data=data)["nbytes"]
         who_has = {key: [worker.address] for key in values}
         await worker.scheduler.update_data(who_has=who_has, nbytes=nbytes, client=client)
         return nbytes

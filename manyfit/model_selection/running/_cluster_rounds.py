@@ -116,15 +116,17 @@ class ClusterStore(EnsembleStore):
         """What is sent to workers."""
         return WorkerRounds(self._values.client_id, self._values.prefix, self._memory)
 
-    def inputs(self, job: Job, item: WorkItem) -> list[Any]:
-        """The futures that an item goes on from. Each is given once: a task that is lost is fitted anew."""
+    def inputs(self, job: Job, item: WorkItem, tries: int) -> list[Any]:
+        """The futures that an item goes on from; none if a try was lost, perhaps with its models."""
         found: dict[str, Any] = {}
-        for pair in item.pairs:
-            found |= self._last.pop(self._key(job, pair), {})
+        for pair in item.pairs if not tries else ():
+            found |= self._last.get(self._key(job, pair), {})
         return self._values.usable(found.values())
 
     def note(self, job: Job, part: TaskResult) -> None:
-        """Take the ensembles that a task has kept, as memory allows."""
+        """Take the ensembles that a task has kept, as memory allows, and release those it went on from."""
+        for pair in part.results:
+            self._last.pop(self._key(job, pair), None)
         worker = part.worker or ""
         limit = min(self._memory, self._limits.get(worker, float("inf")) / _MEMORY_PART)
         futures = {key: self._values.future(key) for own in part.kept.values() for key in own}

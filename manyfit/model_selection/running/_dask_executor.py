@@ -108,9 +108,9 @@ class DaskExecutor(Executor):
             inputs=self._inputs,
         )
 
-    def _inputs(self, item: WorkItem) -> Sequence[Any]:
+    def _inputs(self, item: WorkItem, tries: int) -> Sequence[Any]:
         """Futures of the models that the fits of an item go on from."""
-        return () if self._rounds is None else self._rounds.inputs(self.job, item)
+        return () if self._rounds is None else self._rounds.inputs(self.job, item, tries)
 
 
 def _name(estimator: Any) -> str:

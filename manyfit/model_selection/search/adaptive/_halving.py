@@ -45,6 +45,7 @@ class HalvingSearch(SharedSearch):
     continues_rounds = True
     resource: str
     _n_samples_orig: int
+    n_candidates_: list[int]
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Return what the first round of `fit` will share and why, and how many settings go on.
