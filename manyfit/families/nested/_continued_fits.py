@@ -9,27 +9,25 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import bytes_of_boosting, has_callbacks
 from manyfit.families.nested._ensemble_stores import Ensemble, EnsembleStore
+from manyfit.introspection.class_names import public_name
 from manyfit.introspection.stable_digest import digest_of_parts
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 # The parameter that says how many members an ensemble has. Their ``warm_start`` draws the random numbers that
 # a longer fit would have drawn, and adds the same numbers in the same order. Not GradientBoosting: its fits
 # add products in NumPy, its predictions in compiled code, where a processor may round only once.
-_SIZES: dict[type, str] = dict.fromkeys(
-    (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor), "n_estimators"
-) | dict.fromkeys((HistGradientBoostingClassifier, HistGradientBoostingRegressor), "max_iter")
+_SIZES = {
+    "sklearn.ensemble.ExtraTreesClassifier": "n_estimators",
+    "sklearn.ensemble.ExtraTreesRegressor": "n_estimators",
+    "sklearn.ensemble.HistGradientBoostingClassifier": "max_iter",
+    "sklearn.ensemble.HistGradientBoostingRegressor": "max_iter",
+    "sklearn.ensemble.RandomForestClassifier": "n_estimators",
+    "sklearn.ensemble.RandomForestRegressor": "n_estimators",
+}
 # From so many rows on, ``early_stopping="auto"`` stops.
 _MOST_WITHOUT_STOPPING = 10_000
 # Bytes of a node of a tree, without its value.
@@ -41,7 +39,11 @@ def can_continue(estimator: Any, parameter: str) -> bool:
     step, _, name = parameter.rpartition("__")
     if type(estimator) is Pipeline and estimator.steps[-1][0] == step:
         estimator, step = estimator.steps[-1][1], ""
-    return not step and _SIZES.get(type(estimator)) == name
+    return not step and _size_of(estimator) == name
+
+
+def _size_of(estimator: Any) -> str | None:
+    return _SIZES.get(public_name(type(estimator)))
 
 
 class ContinuedFits:
@@ -68,7 +70,7 @@ class ContinuedFits:
             rows = model[:-1].fit_transform(X, *y)
             self.fit(model.steps[-1][1], rows, *y)
             return model
-        size = _SIZES.get(type(model))
+        size = _size_of(model)
         if size is None or not _is_repeatable(model, X):
             return model.fit(X, *y, **params)
         try:
@@ -108,14 +110,14 @@ def _is_plain(pipeline: Pipeline) -> bool:
     """Whether ``fit`` of a pipeline fits its own steps one after the other, and does nothing else."""
     options = (pipeline.memory, pipeline.transform_input, pipeline.verbose or None)
     own = all(one is None for one in options) and not has_callbacks(pipeline)
-    return own and type(pipeline.steps[-1][1]) in _SIZES
+    return own and _size_of(pipeline.steps[-1][1]) is not None
 
 
 def _is_repeatable(model: Any, X: Any) -> bool:
     """Whether a fit that goes on is the longer fit to the bit, with the same warnings."""
     if model.warm_start or model.verbose or not isinstance(model.random_state, numbers.Integral):
         return False
-    if isinstance(model, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+    if _size_of(model) == "max_iter":
         stops = model.early_stopping
         return stops is False or (stops == "auto" and X.shape[0] <= _MOST_WITHOUT_STOPPING)
     return not model.oob_score and not isinstance(getattr(model, "class_weight", None), str)

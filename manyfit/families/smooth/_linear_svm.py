@@ -19,6 +19,8 @@ from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, require_classes
 
+__all__ = ["LINEAR_SVC", "LINEAR_SVR"]
+
 
 class LinearSVCFamily(Family):
     """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.

@@ -136,7 +136,7 @@ class SharedSearch:
         return self
 
     def _get_scorers(self) -> Any:
-        from manyfit.metrics import refuse_metrics
+        from manyfit.metrics.scoring import refuse_metrics
 
         # scikit-learn recognizes its own metrics, given in place of a scorer, by their module.
         refuse_metrics(self.scoring)
