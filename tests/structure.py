@@ -54,6 +54,7 @@ ORDER = (
     "families.meta_estimators",
     "families.smooth",
     "families.smooth.solver",
+    "families.boosting_libraries",
     "families.nested",
     "families.generative",
     "families.neighbours",

@@ -16,6 +16,8 @@ def _by_class(modules: Mapping[str, str]) -> dict[str, str]:
 
 FAMILIES = _by_class(
     {
+        "boosting_libraries._lightgbm": "lightgbm.sklearn.LGBMClassifier lightgbm.sklearn.LGBMRegressor",
+        "boosting_libraries._xgboost": "xgboost.sklearn.XGBClassifier xgboost.sklearn.XGBRegressor",
         "generative._discrete_nb": """
             sklearn.naive_bayes.BernoulliNB sklearn.naive_bayes.CategoricalNB
             sklearn.naive_bayes.ComplementNB sklearn.naive_bayes.MultinomialNB""",
@@ -55,11 +57,9 @@ FAMILIES = _by_class(
             sklearn.ensemble.ExtraTreesClassifier sklearn.ensemble.ExtraTreesRegressor
             sklearn.ensemble.IsolationForest sklearn.ensemble.RandomForestClassifier
             sklearn.ensemble.RandomForestRegressor""",
-        "nested._lightgbm": "lightgbm.sklearn.LGBMClassifier lightgbm.sklearn.LGBMRegressor",
         "nested._trees": """
             sklearn.tree.DecisionTreeClassifier sklearn.tree.DecisionTreeRegressor
             sklearn.tree.ExtraTreeClassifier sklearn.tree.ExtraTreeRegressor""",
-        "nested._xgboost": "xgboost.sklearn.XGBClassifier xgboost.sklearn.XGBRegressor",
         "smooth._glm": """
             sklearn.linear_model.GammaRegressor sklearn.linear_model.PoissonRegressor
             sklearn.linear_model.TweedieRegressor""",

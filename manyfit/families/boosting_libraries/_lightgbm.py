@@ -8,7 +8,7 @@ from typing import Any
 from lightgbm import LGBMClassifier, LGBMRegressor
 
 from manyfit._compat import keep_lightgbm_bins, without_names
-from manyfit.families.nested._boosting_libraries import BoostingLibraryFamily
+from manyfit.families.boosting_libraries._first_iterations import BoostingLibraryFamily
 from manyfit.families.protocol import register_family
 from manyfit.folds import Fold
 

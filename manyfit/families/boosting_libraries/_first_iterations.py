@@ -1,4 +1,4 @@
-"""XGBoost and LightGBM: the first iterations of the largest fit are the fits with fewer of them."""
+"""Gradient boosting of another library: its models predict with their first iterations."""
 
 from __future__ import annotations
 

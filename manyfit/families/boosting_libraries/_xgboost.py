@@ -8,7 +8,7 @@ from typing import Any
 from xgboost import XGBClassifier, XGBRegressor
 
 from manyfit._compat import keep_xgboost_bins
-from manyfit.families.nested._boosting_libraries import BoostingLibraryFamily
+from manyfit.families.boosting_libraries._first_iterations import BoostingLibraryFamily
 from manyfit.families.protocol import register_family
 
 
