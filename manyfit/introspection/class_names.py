@@ -1,6 +1,6 @@
-"""Classes of other libraries by the names under which users import them, without importing them.
+"""Classes and functions of other libraries by the names under which users import them.
 
-An object's class is imported already, so a class that nobody has imported is not the one asked about.
+Nothing is imported to compare them: the class of an object is imported already, with all that leads to it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-def public_name(cls: type) -> str:
-    """The name under which users import a class, ``sklearn.svm.SVC``; empty if another class has it."""
-    module = cls.__module__.partition("._")[0]
-    known = getattr(sys.modules.get(module), cls.__name__, None)
-    return f"{module}.{cls.__name__}" if known is cls else ""
+def public_name(thing: Any) -> str:
+    """The name under which users import a class or function, ``sklearn.svm.SVC``; empty if another has it."""
+    module = (thing.__module__ or "").partition("._")[0]
+    known = getattr(sys.modules.get(module), thing.__name__, None)
+    return f"{module}.{thing.__name__}" if known is thing else ""
 
 
 def is_instance(thing: Any, *names: str) -> bool:

@@ -55,12 +55,12 @@ class _Metric:
     sign: float = 1.0
     moment_metric: Callable[..., Any] | None = None
     residual_metric: Callable[..., Any] | None = None
-    make_search_metric: Callable[[], SearchMetric | None] = lambda: None
+    make_search_metric: Callable[[], SearchMetric | None] | None = None
 
     @cached_property
     def search_metric(self) -> SearchMetric | None:
         """The metric for many settings; moments and residuals do without, and without what it imports."""
-        return self.make_search_metric()
+        return None if self.make_search_metric is None else self.make_search_metric()
 
 
 class SharedScoring:

@@ -131,25 +131,11 @@ def _is_known_function(thing: Any) -> bool:
         return any(getattr(module, thing.__name__, None) is thing for module in (np, scipy.special))
     if thing in (negative_likelihood_ratio, positive_likelihood_ratio):  # only scorers name these
         return True
-    # A function's module is imported.
-    return any(thing in _functions(sys.modules[name]) for name in FUNCTIONS if name in sys.modules)
-
-
-@functools.cache
-def _functions(module: types.ModuleType) -> frozenset[Any]:
-    """The functions that a module exports."""
-    exported = getattr(module, "__all__", None)
-    return frozenset(
-        function
-        for name, function in vars(module).items()
-        if isinstance(function, types.FunctionType)
-        and (name in exported if exported is not None else _defines(module, name, function))
-    )
-
-
-def _defines(module: types.ModuleType, name: str, function: Any) -> bool:
-    """Whether a module defines a public function, rather than imports it."""
-    return not name.startswith("_") and getattr(function, "__module__", None) == module.__name__
+    if not isinstance(thing, types.FunctionType) or thing.__name__.startswith("_"):
+        return False
+    module, _, name = public_name(thing).rpartition(".")
+    # One of these modules has no ``__all__``.
+    return module in FUNCTIONS and name in getattr(sys.modules[module], "__all__", [name])
 
 
 def strangers_among_scorers(scorer: Any) -> Iterator[Any]:
