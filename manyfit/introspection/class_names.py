@@ -16,8 +16,8 @@ T = TypeVar("T")
 def public_name(thing: Any) -> str:
     """The name under which users import a class or function, ``sklearn.svm.SVC``; empty if another has it."""
     module = (thing.__module__ or "").partition("._")[0]
-    known = getattr(sys.modules.get(module), thing.__name__, None)
-    return f"{module}.{thing.__name__}" if known is thing else ""
+    name = f"{module}.{thing.__name__}"
+    return name if imported(name) is thing else ""
 
 
 def is_instance(thing: Any, *names: str) -> bool:

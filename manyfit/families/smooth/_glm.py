@@ -100,4 +100,4 @@ def _power(estimator: Any) -> Any:
     )
 
 
-TWEEDIE = register_family(TweedieFamily())
+TWEEDIE: Family = register_family(TweedieFamily())

@@ -143,5 +143,5 @@ def _one_against_the_rest(weights: Array, k: int) -> Array:
     return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
 
 
-LINEAR_SVC = register_family(LinearSVCFamily())
-LINEAR_SVR = register_family(LinearSVRFamily())
+LINEAR_SVC: Family = register_family(LinearSVCFamily())
+LINEAR_SVR: Family = register_family(LinearSVRFamily())

@@ -131,4 +131,4 @@ def _penalty(estimator: Any) -> str | None:
     return None if penalty is None else str(penalty)
 
 
-LOGISTIC = register_family(LogisticFamily())
+LOGISTIC: Family = register_family(LogisticFamily())
