@@ -1,7 +1,7 @@
 """Values that a task leaves on its worker: Dask moves them to the later task that reads them."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from manyfit.cluster.worker.task_context import still_wanted
 
@@ -16,7 +16,7 @@ def keep_on_worker(values: Mapping[str, Any], client: str) -> Mapping[str, int]:
 
     if not values or not still_wanted():
         return {}
-    worker, data = get_worker(), cast(dict[Any, Any], dict(values))
+    worker, data = get_worker(), dict[Any, Any](values)
 
     async def keep() -> Mapping[str, int]:
         nbytes: Mapping[str, int] = worker.update_data(data=data)["nbytes"]

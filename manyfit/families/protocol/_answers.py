@@ -10,7 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from manyfit.folds import Array, Fold, Moments
-from manyfit.metrics import LinearPredictors, Residuals, Rounding, lost_to_rounding, residuals_from_moments
+from manyfit.metrics.scoring import (
+    LinearPredictors,
+    Residuals,
+    Rounding,
+    lost_to_rounding,
+    residuals_from_moments,
+)
 
 Role = Literal["train", "test"]
 

@@ -14,7 +14,9 @@ from manyfit.families.protocol import Answers, Array, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
+
+__all__ = ["GLMAnswers", "Probabilities"]
 
 # Predictions whose labels are checked at a time: 8 MiB of float64, several times in memory.
 PREDICTED = 2**20
