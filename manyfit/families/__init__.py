@@ -61,6 +61,7 @@ from manyfit.families.protocol import (
     require_valid_answers,
     unregister_family,
 )
+from manyfit.families.smooth import STOPS_EARLY as STOPS_EARLY
 from manyfit.families.smooth import GLMAnswers
 
 __all__ = [

@@ -44,7 +44,7 @@ class ChunkTable(Table):
     def __init__(self, rows: ChunkRows, groups: Sequence[AtomGroup], memory: int) -> None:
         self.rows, self.groups, self._memory = rows, groups, memory
         self._first = Table(rows.load_frame(0, 1))
-        self.is_frame, self.shape = self._first.is_frame, rows.shape
+        self.is_frame, self.names, self.shape = self._first.is_frame, self._first.names, rows.shape
         dtypes = getattr(rows, "dtypes", None) or [rows.dtype] * rows.shape[1]
         self.kinds = [  # type: ignore[misc]
             (None, np.dtype(object)) if dtype is None else (dtype.kind, dtype) for dtype in dtypes
@@ -108,13 +108,16 @@ class ChunkTable(Table):
         """The summary of a column of numbers behind an elementwise function."""
         if (j, function) not in self._sums:
             if self.kinds[j][0] is None:
-                raise Unsupported("a column that is no numbers is read as numbers")
+                raise Unsupported(f"{self._name(j)} is read as numbers, and holds none")
             done = {c for c, other in self._sums if other is function}
             self._sum(self._beside(j, done, numbers=True), function)
         found = self._sums[j, function]
         if isinstance(found, str):
-            raise Unsupported(found)
+            raise Unsupported(f"{found} ({self._name(j)})")
         return found
+
+    def _name(self, j: int) -> str:
+        return f"column {self.names[j]!r}"
 
     def _sum(self, columns: list[int], function: Function) -> None:
         for j in columns:
@@ -137,8 +140,9 @@ class ChunkTable(Table):
         for node in ColumnReads(self.rows, columns).nodes(work, tree.merge, None):
             tree.add(*node)
             found = [one for _, _, part in tree.nodes() for one in part]
-            if why := next((one for one in found if isinstance(one, str)), ""):
-                raise Unsupported(why)
+            for i, why in enumerate(found):
+                if isinstance(why, str):
+                    raise Unsupported(f"{why} ({self._name(columns[i % len(columns)])})")
             if kept + sum(one.nbytes for one in found) > self._memory // 2:
                 raise Unsupported("the codes of the categories of X take more than half of memory_limit")
         for j, one in zip(columns, tree.result(), strict=True):
