@@ -5,6 +5,8 @@ from __future__ import annotations
 import dask
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -166,6 +168,33 @@ def test_a_checkpoint_knows_a_frame_by_its_rows(tmp_path):
     other = FRAME.assign(day=FRAME["day"].where(FRAME.index != 500, "we"))
     with pytest.raises(ValueError, match="- X: "):
         GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(other, 97, tmp_path / "other"), Y)
+
+
+FLAGGED = FRAME.assign(flag=np.arange(N) % 3 == 0)
+
+
+def test_a_frame_whose_first_partitions_are_empty():
+    empty, parts = FLAGGED[:0], [FLAGGED[k : k + 101] for k in range(0, N, 101)]
+    untyped = pd.DataFrame({name: [] for name in FLAGGED})
+    own = [untyped, empty, *parts[:2], empty, *parts[2:]]
+    with dask.config.set({"dataframe.convert-string": False}):
+        given = dask.dataframe.from_map(lambda part: part, own, meta=empty)
+    assert _compare(given, _model(Ridge()), RIDGE).report_.bytes_read
+
+
+@pytest.mark.parametrize(("place", "typed"), [("first", False), ("last", True)])
+def test_an_empty_parquet_file_beside_bools_and_texts(typed, place, tmp_path):
+    flags = make_pipeline(ColumnTransformer([("flags", "passthrough", ["fare", "flag"])]), Ridge())
+    parquet(FLAGGED, 100, tmp_path / "X")
+    empty = FLAGGED[:0] if typed else pd.DataFrame({name: pd.Series([], dtype=object) for name in FLAGGED})
+    table = pa.Table.from_pandas(empty, preserve_index=False)
+    pa.parquet.write_table(table, tmp_path / "X" / f"{'a' if place == 'first' else 'z'}.parquet")
+    for model in (flags, _model(Ridge())):
+        options = {"refit": False, "cv": 3}
+        expected = SklearnSearch(model, RIDGE, **options).fit(FLAGGED, Y).cv_results_["mean_test_score"]
+        for limit in (LIMIT, 2**30) if place == "first" else (LIMIT,):  # the larger one loads X
+            found = GridSearchCV(model, RIDGE, memory_limit=limit, **options).fit(tmp_path / "X", Y)
+            np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, rtol=1e-12)
 
 
 # Bad input

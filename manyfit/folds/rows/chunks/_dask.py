@@ -154,11 +154,17 @@ class DaskFrameRows(_DaskSource, FrameRows):
 
 
 def size_of_parts(X: Any) -> int:
-    """Bytes of all parts of a Dask collection of unknown lengths, from two that are computed."""
+    """Bytes of all parts of a Dask collection of unknown lengths, from two that are computed.
+
+    More are computed as long as all are empty.
+    """
     is_array = hasattr(X, "numblocks")
-    n = X.numblocks[0] if is_array else X.npartitions
-    parts = [X.blocks[k] if is_array else X.partitions[k] for k in sorted({0, n // 2})]
-    return n * max(_nbytes(part.compute()) for part in parts)
+    n, found = X.numblocks[0] if is_array else X.npartitions, list[int]()
+    for k in dict.fromkeys([0, n // 2, *range(n)]):
+        if len(found) > 1 and any(found):
+            break
+        found.append(_nbytes((X.blocks[k] if is_array else X.partitions[k]).compute()))
+    return n * max(found)
 
 
 def _nbytes(part: Any) -> int:

@@ -45,15 +45,32 @@ class ParquetRows(FrameRows):
 
 
 def open_parquet(X: Any) -> Any:
-    """The `pyarrow.dataset.Dataset` of a path of Parquet files; anything else as it is."""
+    """The `pyarrow.dataset.Dataset` of a path of Parquet files, with the types of all its files.
+
+    Anything else is returned as it is.
+    """
     if not is_parquet_path(X):
-        return X
+        return _with_known_types(X) if hasattr(X, "get_fragments") else X
     try:
         import pyarrow.dataset
     except ImportError as error:
         error.add_note(f"X={os.fspath(X)!r} is read by pyarrow, which is not installed.")
         raise
-    return pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive")
+    return _with_known_types(pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive"))
+
+
+def _with_known_types(X: Any) -> Any:
+    """A data set whose first file has no rows, and so no types, with the types of the others."""
+    if not any(str(field.type) == "null" for field in X.schema):
+        return X
+    import pyarrow
+
+    try:
+        return X.replace_schema(
+            pyarrow.unify_schemas([X.schema, *(part.physical_schema for part in X.get_fragments())])
+        )
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # the types of two files differ
+        return X
 
 
 def is_parquet_path(X: Any) -> bool:
@@ -94,7 +111,8 @@ def _columns_with_gaps(parts: Sequence[Any]) -> set[str] | None:
             return None
         for group in part.row_groups:
             row_group = metadata.row_group(group.id)
-            for column in map(row_group.column, range(row_group.num_columns)):
+            # Rows that are not there are no gaps, and have no statistics.
+            for column in map(row_group.column, range(row_group.num_columns if row_group.num_rows else 0)):
                 known = column.statistics
                 if known is None or not known.has_null_count or known.null_count:
                     found.add(column.path_in_schema)

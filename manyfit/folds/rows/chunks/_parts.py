@@ -50,7 +50,7 @@ class PartRows(ChunkRows):
         self._n: int | None = None
         self._n_parts, self._lengths = n_parts, None if lengths is None else list(lengths)
         self._counts = lengths is None
-        self._first: Any = None
+        self._first: tuple[int, Any] | None = None  # the first part with rows, and its number
         self._counting: tuple[int, Any] | None = None  # a part, and its first row
         super().__init__(kind, (-1, p), dtype, [], memory)
         self.identity = (kind, id(self))
@@ -110,10 +110,14 @@ class PartRows(ChunkRows):
         return len(self._first_part()) if self._lengths is None else next(n for n in self._lengths if n)
 
     def _first_part(self) -> Any:
-        """The first part, kept until the rows are counted."""
+        """The first part with rows, or the last one, kept until the rows are counted."""
         if self._first is None:
-            self._first = with_retries(lambda: self.read_part(0))
-        return self._first
+            for k in range(self._n_parts):
+                self._first = k, self._counted_part(k, 0)
+                if len(self._first[1]):
+                    break
+        assert self._first is not None
+        return self._first[1]
 
     def _finish_count(self) -> None:
         assert self._lengths is not None
@@ -237,7 +241,8 @@ class PartRows(ChunkRows):
         if self.failure is not None:
             raise self.failure
         try:
-            part = self._first_part() if k == 0 else with_retries(lambda: self.read_part(k))
+            is_first = self._first is not None and self._first[0] == k
+            part = self._first[1] if is_first else with_retries(lambda: self.read_part(k))
             require_read(len(part) * self.row_bytes, self.memory)
         except Exception as error:
             error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")
