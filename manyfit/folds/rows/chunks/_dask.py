@@ -159,12 +159,14 @@ def size_of_parts(X: Any) -> int:
     More are computed as long as all are empty.
     """
     is_array = hasattr(X, "numblocks")
-    n, found = X.numblocks[0] if is_array else X.npartitions, list[int]()
-    for k in dict.fromkeys([0, n // 2, *range(n)]):
-        if len(found) > 1 and any(found):
+    n = X.numblocks[0] if is_array else X.npartitions
+    largest = 0
+    for i, k in enumerate(dict.fromkeys([0, n // 2, *range(n)])):
+        if i > 1 and largest:
             break
-        found.append(_nbytes((X.blocks[k] if is_array else X.partitions[k]).compute()))
-    return n * max(found)
+        part = (X.blocks[k] if is_array else X.partitions[k]).compute()
+        largest = max(largest, _nbytes(part) if len(part) else 0)
+    return n * largest
 
 
 def _nbytes(part: Any) -> int:
