@@ -203,6 +203,15 @@ def _code_dtype(n_labels: int) -> np.dtype[Any]:
     return np.min_scalar_type(max(n_labels - 1, 0))
 
 
-def read_numbers(X: Any, rows: slice, table: Table, local: list[Rows]) -> list[tuple[slice, Array]]:
-    """The rows of a read, and the numbers of its one column."""
-    return [(rows, table.numbers(0))]
+@dataclass(frozen=True)
+class ReadNumbers:
+    """The rows of a read, and the numbers of its one column behind a function."""
+
+    function: Function
+
+    def __call__(self, X: Any, rows: slice, table: Table, local: list[Rows]) -> list[tuple[slice, Array]]:
+        values = table.numbers(0)
+        if self.function is not None:
+            with np.errstate(all="ignore"):
+                values = self.function(values)
+        return [(rows, values)]
