@@ -111,10 +111,12 @@ class ChunkTable(Table):
             return
         done = {c for c, other in self._kept if other is function}
         wanted = 8 * n * len({*self._kept, *((c, function) for c in self._beside(j, done, numbers=True))})
+        together = (
+            f"{format_count(wanted // (8 * n), 'column')} of {8 * n:,} bytes, {wanted:,} bytes together"
+        )
         raise Unsupported(
             f"a step needs all numbers of {self._name(j)} at once. With the others that are kept these are "
-            f"{format_count(wanted // (8 * n), 'column')} of {8 * n:,} bytes, {wanted:,} bytes together, and "
-            f"they may take {limit:,} bytes, a quarter of memory_limit. Set memory_limit={KEPT_PARTS * wanted}"
+            f"{together}. They may take {limit:,} bytes, a quarter of memory_limit. Set memory_limit={KEPT_PARTS * wanted}"
             " or more, or choose steps without medians, quantiles and most frequent numbers"
         )
 

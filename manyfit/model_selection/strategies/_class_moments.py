@@ -47,13 +47,15 @@ class ClassMomentStrategy(Strategy):
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
-        if options.fit_params or options.score_params:
+        if (options.fit_params or options.score_params) and not facts.must_share:
             raise Unsupported("sums within classes have no weights")
         if len(batch.candidates) < 2 and not facts.must_share:
             raise Unsupported("a single setting of the last step has nothing to share")
         assert batch.family is not None
         reads = batch.family.reads
         assert isinstance(reads, ClassSums)
+        if options.fit_params and not reads.weights:
+            raise Unsupported(f"{batch.spec.final.cls.__name__}.fit takes no sample_weight")
         group = family_group(self, batch, facts)
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)

@@ -55,6 +55,31 @@ def test_probabilities(kind, tmp_path):
     np.testing.assert_array_equal(*scores)
 
 
+WEIGHTS = rng.uniform(0.0, 2.0, size=N) * (rng.uniform(size=N) < 0.8)
+
+
+@pytest.mark.parametrize(("scoring", "shuffle"), [("accuracy", True), ("neg_log_loss", False)])
+def test_sample_weights(scoring, shuffle):
+    cv = KFold(3, shuffle=shuffle, random_state=0 if shuffle else None)
+    options = {"cv": cv, "scoring": scoring, "refit": False}
+    search = GridSearchCV(*MODELS[0], memory_limit=LIMIT, **options)
+    search.fit(Dataset(X, (90, P)), LABELS, sample_weight=WEIGHTS)
+    expected = SklearnSearch(*MODELS[0], **options).fit(X, LABELS, sample_weight=WEIGHTS)
+    assert search.report_.fits_shared == 9
+    scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
+    # Probabilities are read from the sums in scikit-learn's own order.
+    np.testing.assert_array_equal(*scores)
+
+
+def test_weights_that_are_refused():
+    options = {"refit": False, "memory_limit": LIMIT}
+    with pytest.raises(TypeError, match="LinearDiscriminantAnalysis.fit takes no sample_weight"):
+        GridSearchCV(*MODELS[2], **options).fit(Dataset(X, (90, P)), LABELS, sample_weight=WEIGHTS)
+    none = np.where(LABELS == "c", 0.0, 1.0)
+    with pytest.raises(TypeError, match="a class has no weight in the training rows"):
+        GridSearchCV(*MODELS[0], **options).fit(Dataset(X, (90, P)), LABELS, sample_weight=none)
+
+
 @pytest.mark.parametrize(("model", "grid"), [MODELS[0], MODELS[2]], ids=["GaussianNB", "LDA"])
 def test_nan_is_named_by_its_row(model, grid):
     values = X.copy()
