@@ -111,13 +111,12 @@ class ChunkTable(Table):
             return
         done = {c for c, other in self._kept if other is function}
         wanted = 8 * n * len({*self._kept, *((c, function) for c in self._beside(j, done, numbers=True))})
-        together = (
-            f"{format_count(wanted // (8 * n), 'column')} of {8 * n:,} bytes, {wanted:,} bytes together"
-        )
+        columns = format_count(wanted // (8 * n), "column")
         raise Unsupported(
             f"a step needs all numbers of {self._name(j)} at once. With the others that are kept these are "
-            f"{together}. They may take {limit:,} bytes, a quarter of memory_limit. Set memory_limit={KEPT_PARTS * wanted}"
-            " or more, or choose steps without medians, quantiles and most frequent numbers"
+            f"{columns} of {8 * n:,} bytes, {wanted:,} bytes together. They may take {limit:,} bytes, a quarter "
+            f"of memory_limit. Set memory_limit={KEPT_PARTS * wanted} or more, or choose steps without medians, "
+            "quantiles and most frequent numbers"
         )
 
     def sums(self, j: int, function: Function) -> ColumnSums:
@@ -162,4 +161,4 @@ class ChunkTable(Table):
             if kept + sum(one.nbytes for one in found) > self._memory // 2:
                 raise Unsupported("the codes of the categories of X take more than half of memory_limit")
         for j, one in zip(columns, tree.result(), strict=True):
-            self._categories[j] = one.categories()
+            self._categories[j] = one.take_categories()

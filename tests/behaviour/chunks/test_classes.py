@@ -95,3 +95,25 @@ def test_predictions_that_do_not_fit_are_refused_before_anything_is_read():
     with pytest.raises(TypeError, match="the predictions of a fold would need .*, more than memory_limit"):
         search.fit(file, LABELS)
     assert not file.reads
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "refused"),
+    [
+        (MODELS[0], {}, False),
+        (MODELS[0], {"scoring": "neg_log_loss"}, True),  # a number for each class
+        (MODELS[0], {"return_train_score": True}, True),
+        (MODELS[2], {}, True),
+    ],
+    ids=["labels", "probabilities", "training scores", "LDA"],
+)
+def test_predictions_are_counted_with_all_that_scores_read(model, options, refused):
+    file, n_test = Dataset(X, (5, P)), -(-N // 4)
+    limit = 2 * 2 * 8 * n_test if model is MODELS[0] else 7_500  # which the sums of the classes fit
+    search = GridSearchCV(*model, refit=False, cv=4, memory_limit=limit, **options)
+    if refused:
+        with pytest.raises(TypeError, match="the predictions of a fold would need"):
+            search.fit(file, LABELS)
+        assert not file.reads
+    else:
+        assert search.fit(file, LABELS).report_.fits_shared == 12
