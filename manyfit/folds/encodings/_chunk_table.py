@@ -114,9 +114,9 @@ class ChunkTable(Table):
         columns = format_count(wanted // (8 * n), "column")
         raise Unsupported(
             f"a step needs all numbers of {self._name(j)} at once. With the others that are kept these are "
-            f"{columns} of {8 * n:,} bytes, {wanted:,} bytes together. They may take {limit:,} bytes, a quarter "
-            f"of memory_limit. Set memory_limit={KEPT_PARTS * wanted} or more, or choose steps without medians, "
-            "quantiles and most frequent numbers"
+            f"{columns} of {8 * n:,} bytes, {wanted:,} bytes together. They may take {limit:,} bytes, a "
+            f"quarter of memory_limit. Set memory_limit={KEPT_PARTS * wanted} or more, or choose steps "
+            "without medians, quantiles and most frequent numbers"
         )
 
     def sums(self, j: int, function: Function) -> ColumnSums:
