@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, most_rows, require_read
+from manyfit.folds.rows.chunks._cuts import RowCuts, chunk_and_rows, joined_borders, most_rows, require_read
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Rows
 
@@ -52,6 +52,7 @@ class PartRows(ChunkRows):
         self._counts = lengths is None
         self._first: tuple[int, Any] | None = None  # the first part with rows, and its number
         self._counting: tuple[int, Any] | None = None  # a part, and its first row
+        self._reading: int | None = None  # the part that is being read, or could not be
         super().__init__(kind, (-1, p), dtype, [], memory)
         self.identity = (kind, id(self))
         if lengths is not None:
@@ -161,6 +162,7 @@ class PartRows(ChunkRows):
         last = int(np.searchsorted(self.starts, stop, side="left"))
         parts = []
         for k in range(first, last):
+            self._reading = k
             part = self.read_part(k, columns)
             if len(part) != self._lengths[k]:
                 raise ValueError(
@@ -169,12 +171,15 @@ class PartRows(ChunkRows):
             low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], len(part))
             if high > low:
                 parts.append(part if high - low == len(part) else self.cut(part, int(low), int(high)))
+        self._reading = None
         return self.join(parts)
 
     def where(self, start: int, stop: int | None) -> str:
         rows = super().where(start, stop)
         if self._lengths is None or stop is None:
             return rows
+        if self._reading is not None:
+            return chunk_and_rows(self._reading, self.starts)
         first, last = np.searchsorted(self.starts, (start, stop - 1), side="right") - 1
         chunks = f"Chunk {first}" if first == last else f"Chunks {first} to {last}"
         return f"{chunks} ({rows[0].lower()}{rows[1:]})"
