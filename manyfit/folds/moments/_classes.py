@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,6 +200,7 @@ def _spreads_in_chunks(
 class _SpreadsInRead:
     """`_spread` of each set in a read that is in memory, None for a set without rows or weight."""
 
+    is_kept: ClassVar[bool] = True  # by a `RangeStore`
     weights: Array | None
 
     def __call__(self, X: Any, rows: slice, block: Any, local: list[Array]) -> list[Any]:

@@ -16,6 +16,7 @@ from manyfit.arrays import Transfers, transfers
 from manyfit.families import continued_fits
 from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
+from manyfit.model_selection.checkpoint._ranges import keep_ranges
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Recording
@@ -86,7 +87,8 @@ class Evaluation:
         if (earlier := continued_fits()) is not None:
             earlier.next_round()
         race = search._make_race(job.splits.n_splits, self._metric())
-        out, report = run(job, prepared, arrivals, self._budget, race)
+        with keep_ranges(job.X, checkpoint):
+            out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         known = [*self.out, *out] if search.rounds_may_fail else out

@@ -160,14 +160,14 @@ def test_a_target_is_a_column_and_a_plan_reads_what_it_needs(tmp_path):
 
 def test_a_checkpoint_knows_a_frame_by_its_rows(tmp_path):
     options = {"refit": False, "memory_limit": LIMIT, "checkpoint": tmp_path / "search.db"}
-    search = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(FRAME, 97, tmp_path / "X"), Y)
-    again = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(FRAME, 60, tmp_path / "again"), Y)
+    search = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(FRAME, 97), Y)
+    again = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(FRAME, 60), Y)
     assert again.report_.passes == 0 and search.report_.passes == 1
     scores = (one.cv_results_["mean_test_score"] for one in (search, again))
     np.testing.assert_array_equal(*scores)
     other = FRAME.assign(day=FRAME["day"].where(FRAME.index != 500, "we"))
     with pytest.raises(ValueError, match="- X: "):
-        GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(other, 97, tmp_path / "other"), Y)
+        GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(other, 97), Y)
 
 
 FLAGGED = FRAME.assign(flag=np.arange(N) % 3 == 0)

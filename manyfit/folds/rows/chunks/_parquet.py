@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.folds.rows.chunks._cuts import file_stamp
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 
 KIND = "pyarrow.dataset.Dataset"
@@ -35,7 +36,12 @@ class ParquetRows(FrameRows):
         ]
         self._schema, self.in_files = schema, hasattr(X, "files")
         super().__init__(KIND, names, dtypes, len(self._parts), lengths, memory)
+        self._files = tuple(X.files) if self.in_files and _is_local(X) else ()
         self.identity = (KIND, tuple(X.files) if hasattr(X, "files") else id(X), self.names, *lengths)
+
+    def file_identity(self) -> tuple[Any, ...] | None:
+        stamps = [file_stamp(path) for path in self._files]
+        return (self.names, str(self._schema), stamps) if stamps else None
 
     def read_columns(self, k: int, columns: Sequence[str]) -> Any:
         return self._parts[k].to_table(schema=self._schema, columns=list(columns)).to_pandas()
@@ -83,6 +89,10 @@ def read_column(X: Any, name: str) -> Any:
     if name not in X.schema.names:
         raise ValueError(f"y={name!r} is not among the columns of X: {X.schema.names[:10]}.")
     return X.to_table(columns=[name]).to_pandas()[name]
+
+
+def _is_local(X: Any) -> bool:
+    return type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem"
 
 
 def _row_groups(fragment: Any) -> list[Any]:
