@@ -243,7 +243,7 @@ class _Run:
     def _n_slots(self, pairs: Sequence[Pair]) -> int:
         return self.executor.n_slots(INDIVIDUAL_FITS, sorted({c for c, _ in pairs}))
 
-    def _fittable(self, pairs: Sequence[Pair], may_fail: bool) -> Sequence[Pair]:
+    def _fittable(self, pairs: list[Pair], may_fail: bool) -> list[Pair]:
         """The pairs that scikit-learn can fit: none if only a `RowSource` reads X.
 
         The others then fail if they `may_fail`, as fits that raise an error; else a TypeError is raised.

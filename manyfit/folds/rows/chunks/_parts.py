@@ -246,8 +246,8 @@ class PartRows(ChunkRows):
         if self.failure is not None:
             raise self.failure
         try:
-            is_first = self._first is not None and self._first[0] == k
-            part = self._first[1] if is_first else with_retries(lambda: self.read_part(k))
+            first = self._first
+            part = first[1] if first and first[0] == k else with_retries(lambda: self.read_part(k))
             require_read(len(part) * self.row_bytes, self.memory)
         except Exception as error:
             error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")
