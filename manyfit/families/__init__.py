@@ -27,6 +27,7 @@ from manyfit.families.nested._ensemble_stores import Ensemble as Ensemble
 from manyfit.families.nested._ensemble_stores import EnsembleStore as EnsembleStore
 from manyfit.families.nested._ensemble_stores import FolderStore as FolderStore
 from manyfit.families.nested._ensemble_stores import ProcessStore as ProcessStore
+from manyfit.families.protocol import STOPS_EARLY as STOPS_EARLY
 from manyfit.families.protocol import (
     AffineStep,
     Answers,
