@@ -1,16 +1,6 @@
 """Families: each answers many settings of one estimator at once."""
 
-from manyfit.families import (  # noqa: F401  (they register themselves)
-    _affine_steps,
-    columns,
-    generative,
-    kernels,
-    least_squares,
-    meta_estimators,
-    neighbours,
-    nested,
-    smooth,
-)
+from typing import TYPE_CHECKING
 
 # For manyfit's other rooms, hence not in `__all__`.
 from manyfit.families.columns._composites import View as View
@@ -37,6 +27,7 @@ from manyfit.families.nested._ensemble_stores import Ensemble as Ensemble
 from manyfit.families.nested._ensemble_stores import EnsembleStore as EnsembleStore
 from manyfit.families.nested._ensemble_stores import FolderStore as FolderStore
 from manyfit.families.nested._ensemble_stores import ProcessStore as ProcessStore
+from manyfit.families.protocol import STOPS_EARLY as STOPS_EARLY
 from manyfit.families.protocol import (
     AffineStep,
     Answers,
@@ -64,7 +55,13 @@ from manyfit.families.protocol import (
     require_valid_answers,
     unregister_family,
 )
-from manyfit.families.smooth import GLMAnswers
+
+if TYPE_CHECKING:
+    from manyfit.families.smooth._glm_answers import GLMAnswers
+else:  # the only name that needs a family
+    from manyfit.introspection.late_names import late_names
+
+    __getattr__, __dir__ = late_names(__name__, "smooth._glm_answers")
 
 __all__ = [
     "AffineStep",

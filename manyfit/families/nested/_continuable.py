@@ -6,30 +6,30 @@ import numbers
 from collections.abc import Collection
 from typing import Any
 
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import has_callbacks
+from manyfit.introspection.class_names import public_name
 
-_HISTOGRAMS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 # The parameter that says how many members an ensemble has. Their ``warm_start`` draws the random numbers that
 # a longer fit would have drawn, and adds the same numbers in the same order. Not GradientBoosting: its fits
 # add products in NumPy, its predictions in compiled code, where a processor may round only once.
-SIZES: dict[type, str] = dict.fromkeys(
-    (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor), "n_estimators"
-) | dict.fromkeys(_HISTOGRAMS, "max_iter")
-_ROUNDED = (GradientBoostingClassifier, GradientBoostingRegressor)
+_SIZES = {
+    "sklearn.ensemble.ExtraTreesClassifier": "n_estimators",
+    "sklearn.ensemble.ExtraTreesRegressor": "n_estimators",
+    "sklearn.ensemble.HistGradientBoostingClassifier": "max_iter",
+    "sklearn.ensemble.HistGradientBoostingRegressor": "max_iter",
+    "sklearn.ensemble.RandomForestClassifier": "n_estimators",
+    "sklearn.ensemble.RandomForestRegressor": "n_estimators",
+}
+_ROUNDED = ("sklearn.ensemble.GradientBoostingClassifier", "sklearn.ensemble.GradientBoostingRegressor")
 # From so many rows on, ``early_stopping="auto"`` stops.
 _MOST_WITHOUT_STOPPING = 10_000
+
+
+def size_of(model: Any) -> str:
+    """The parameter that says how many members an ensemble has; empty for what never goes on."""
+    return _SIZES.get(public_name(type(model)), "")
 
 
 def why_rounds_start_anew(estimator: Any, parameter: str) -> str:
@@ -37,9 +37,9 @@ def why_rounds_start_anew(estimator: Any, parameter: str) -> str:
     step, _, name = parameter.rpartition("__")
     if type(estimator) is Pipeline and estimator.steps[-1][0] == step:
         estimator, step = estimator.steps[-1][1], ""
-    if type(estimator) in _ROUNDED and not step:
+    if public_name(type(estimator)) in _ROUNDED and not step:
         return why_anew(estimator, 0)
-    if step or SIZES.get(type(estimator)) != name:
+    if step or size_of(estimator) != name:
         return (
             f"{parameter} of {type(estimator).__name__} is no number of trees or iterations that a fit may "
             "add to, as n_estimators of random forests and extra trees, and max_iter of HistGradientBoosting"
@@ -61,9 +61,9 @@ def why_anew(model: Any, n_rows: int, params: Collection[str] = ()) -> str:
             return "the pipeline has callbacks"
         return why_anew(model.steps[-1][1], n_rows)
     name = type(model).__name__
-    if type(model) in _ROUNDED:
+    if public_name(type(model)) in _ROUNDED:
         return f"a longer fit of {name} rounds its sums in another way"
-    if type(model) not in SIZES:
+    if not size_of(model):
         return f"fits of {name} do not go on"
     for option in ("warm_start", "verbose"):
         if getattr(model, option):
@@ -75,7 +75,7 @@ def why_anew(model: Any, n_rows: int, params: Collection[str] = ()) -> str:
 
 def _why_other_members(model: Any, n_rows: int) -> str:
     """Why the members of a longer fit would not begin with those of a shorter one, without a warning."""
-    if isinstance(model, _HISTOGRAMS):
+    if size_of(model) == "max_iter":
         stops = model.early_stopping
         may_go_on = stops is False or (stops == "auto" and n_rows <= _MOST_WITHOUT_STOPPING)
         return "" if may_go_on else f"early_stopping={stops!r} may end a shorter fit"

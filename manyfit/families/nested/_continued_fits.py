@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import bytes_of_boosting, num_samples
-from manyfit.families.nested._continuable import SIZES, why_anew
+from manyfit.families.nested._continuable import size_of, why_anew
 from manyfit.families.nested._ensemble_stores import Ensemble, EnsembleStore
 from manyfit.introspection.stable_digest import digest_of_parts
 from manyfit.introspection.structural_key import Unkeyable, structural_key
@@ -71,7 +71,7 @@ class ContinuedFits:
         if not name:
             self._count_anew(why or "rows or parameters that only their object tells apart")
             return model.fit(X, *y, **params)
-        size = SIZES[type(model)]
+        size = size_of(model)
         n, fitted = self.store.take(name) or (0, {})
         given = {*vars(model)}
         if not 0 < n < getattr(model, size):
@@ -99,7 +99,7 @@ def _name_of(model: Any, data: tuple[Any, ...]) -> str:
 
     Empty if something is known by its identity only.
     """
-    size = SIZES[type(model)]
+    size = size_of(model)
     params = {name: value for name, value in model.get_params(deep=False).items() if name != size}
     try:
         digest, *identities = structural_key((type(model).__name__, params, data), by_identity=False)

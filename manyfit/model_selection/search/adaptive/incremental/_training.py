@@ -33,7 +33,7 @@ from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, load_targets, prepare_rows
 from manyfit.introspection.parameter_hints import suggest_parameters
-from manyfit.metrics import check_scoring
+from manyfit.metrics.scoring import check_scoring
 from manyfit.model_selection.checkpoint._models import UnwrittenModels
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
