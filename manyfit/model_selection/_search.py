@@ -86,7 +86,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         cluster runs in that task. A pickled search has no client; a clone has the same one.
     checkpoint : str or path-like, default=None
         A file to which finished scores are written. An interrupted search continues from it, also in another
-        process, if everything that its results depend on is the same; the refit is made again. For another
+        process, and so does the same search with other settings; the refit is made again. For another
         search, and for random parts without an integer ``random_state``, `fit` raises ValueError with the
         differences before it fits anything. See the notes of `GridSearchCV`.
     early_stopping : {"fold"} or None, default=None
@@ -161,10 +161,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     Notes
     -----
     A checkpoint is a small SQLite file of one search; several threads or processes may run that search on it
-    at once. These are compared by content: estimator, settings with their types, X, y,
-    parameters of fits and scores, splits, scorers, `error_score`, `return_train_score`, `sharing`,
-    scikit-learn's configuration, and the versions of manyfit, scikit-learn, NumPy, SciPy and Python. How it
-    is run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
+    at once. These are compared by content: estimator, X, y, parameters of fits and scores, splits, scorers,
+    `error_score`, `return_train_score`, `sharing`, scikit-learn's configuration, and the versions of manyfit,
+    scikit-learn, NumPy, SciPy and Python. The file may have settings of earlier searches. How a search is
+    run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
     own are compared by their code, those of a script or notebook also by the values of the global names that
     they read. Changes in other modules that an imported one calls are not noticed.
 

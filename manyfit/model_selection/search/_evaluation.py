@@ -234,7 +234,9 @@ class Evaluation:
         path, verbose = self.search.checkpoint, self.search.verbose
         if path is None:
             return None
-        checkpoint = Checkpoint(path, identity(job, self.search, len(self.candidates)), n_workers(job))
+        may_grow = not self.search.continues_rounds
+        compared = identity(job, self.search, len(self.candidates), may_grow=may_grow)
+        checkpoint = Checkpoint(path, compared, n_workers(job))
         if verbose > 0 and checkpoint.stored:
             print(f"Continuing from {os.fspath(path)!r}, which has {len(checkpoint.stored)} of these fits")
         return checkpoint
