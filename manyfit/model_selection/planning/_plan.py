@@ -251,6 +251,37 @@ class Plan:
     def _repr_html_(self) -> str:
         return as_html(self)
 
+    def to_frame(self) -> Any:
+        """The groups of the plan as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each group: how its settings will be answered (``kind``), by which estimator, how many fits
+            were asked for and will be made, and why no more is shared.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        names = (
+            "kind",
+            "estimator",
+            "fits_requested",
+            "fits_planned",
+            "fits_undecided",
+            "decided_by",
+            "reason",
+        )
+        rows = [{name: getattr(one, name) for name in names} for one in self.groups]
+        settings = [len(one.candidates) for one in self.groups]
+        frame = pd.DataFrame(rows, columns=list(names))
+        frame.insert(2, "settings", settings)
+        return frame
+
 
 def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
     """The lines of a plan on an X that is read in chunks."""

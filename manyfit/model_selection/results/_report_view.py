@@ -21,7 +21,8 @@ def describe_sharing(report: "Report") -> str:
     elif shared:
         text = f"{shared} of {format_count(asked, 'fit')} {_was(asked)} answered by shared work"
     elif alone or not restored:
-        which = f"all {asked}" if alone == asked else f"{alone} of {asked}"
+        all_of_them = "the only fit" if asked == 1 else f"all {asked} fits"
+        which = all_of_them if alone == asked else f"{alone} of {asked} fits"
         text = f"No fit was shared: scikit-learn made {which}"
     else:
         text = f"No fit had to be made for the {format_count(asked, 'fit')} asked for"
@@ -53,10 +54,20 @@ def as_html(report: "Report") -> str:
     groups = [(kind, name, *sums, why) for (kind, name, why), sums in alike.items()]
     return view(
         describe_sharing(report),
-        *map(paragraph, _remarks(report)),
+        *map(paragraph, (*_times(report), *_remarks(report))),
         table(groups, ("how", "estimator", "groups", "settings", "fits asked for", "why no more was shared")),
         f"<details><summary>All counts, and seconds</summary>{table(_rows(report))}</details>",
     )
+
+
+def _times(report: "Report") -> list[str]:
+    """The seconds of the search, and of what took the most."""
+    if "total" not in report.seconds:
+        return []
+    parts = sorted(((s, kind) for kind, s in report.seconds.items() if kind != "total"), reverse=True)
+    shown = ", ".join(f"{kind} {seconds:.2g} s" for seconds, kind in parts[:4])
+    workers = f" (sums over {report.workers} workers)" if report.workers > 1 else ""
+    return [f"{report.seconds['total']:.3g} s in all: {shown}{workers}."]
 
 
 def _remarks(report: "Report") -> list[str]:

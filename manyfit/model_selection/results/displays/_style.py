@@ -20,9 +20,11 @@ _MOST_TICKS = 20
 def new_axes(ax: Any, caller: str, size: tuple[float, float]) -> Any:
     """The axes that were passed, or those of a new figure of some inches."""
     check_matplotlib_support(caller)
+    if ax is not None:
+        return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def sequence_colours(n: int) -> list[Any]:
