@@ -257,8 +257,8 @@ class Plan:
         Returns
         -------
         pandas.DataFrame
-            A row for each group: how its settings will be answered (``kind``), by which estimator, how many fits
-            were asked for and will be made, and why no more is shared.
+            A row for each group: how its settings will be answered (``kind``), by which estimator, how many
+            fits were asked for and will be made, and why no more is shared.
 
         Raises
         ------
@@ -267,20 +267,13 @@ class Plan:
         """
         import pandas as pd
 
-        names = (
-            "kind",
-            "estimator",
-            "fits_requested",
-            "fits_planned",
-            "fits_undecided",
-            "decided_by",
-            "reason",
-        )
-        rows = [{name: getattr(one, name) for name in names} for one in self.groups]
-        settings = [len(one.candidates) for one in self.groups]
-        frame = pd.DataFrame(rows, columns=list(names))
-        frame.insert(2, "settings", settings)
-        return frame
+        names = ("fits_requested", "fits_planned", "fits_undecided", "decided_by", "reason")
+        rows = [
+            {"kind": one.kind, "estimator": one.estimator, "settings": len(one.candidates)}
+            | {name: getattr(one, name) for name in names}
+            for one in self.groups
+        ]
+        return pd.DataFrame(rows)
 
 
 def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:

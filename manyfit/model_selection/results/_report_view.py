@@ -73,7 +73,20 @@ def _times(report: "Report") -> list[str]:
 def _remarks(report: "Report") -> list[str]:
     stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
     sample = [] if report.sample is None else [f"{report.sample[0].upper()}{report.sample[1:]}."]
-    return [*sample, *_decisions(report), *stopped, *_race(report), *report.advice]
+    return [*sample, *_expected(report), *_decisions(report), *stopped, *_race(report), *report.advice]
+
+
+def _expected(report: "Report") -> list[str]:
+    """With `verify`, the time that scikit-learn's own fits would take; not of fits by several workers."""
+    took = {(str(row["params"]), row["split"]): row["seconds"] for row in report.verification}
+    if not took or report.workers > 1 or "total" not in report.seconds:
+        return []
+    n, asked, seconds = len(took), report.fits_requested, sum(took.values())
+    own = report.seconds["total"] - sum(report.seconds.get(kind, 0.0) for kind in ("verify", "refit"))
+    return [
+        f"scikit-learn repeated {format_count(n, 'fit')} in {seconds:.2g} s, and would take about "
+        f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the refit."
+    ]
 
 
 def _race(report: "Report") -> list[str]:
