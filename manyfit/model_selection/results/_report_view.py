@@ -85,7 +85,8 @@ def _expected(report: "Report") -> list[str]:
     own = report.seconds["total"] - sum(report.seconds.get(kind, 0.0) for kind in ("verify", "refit"))
     return [
         f"scikit-learn repeated {format_count(n, 'fit')} in {seconds:.2g} s, and would take about "
-        f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the refit."
+        f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the "
+        "refit."
     ]
 
 
