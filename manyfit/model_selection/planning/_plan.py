@@ -17,6 +17,9 @@ class GroupStrategy:
     kind: ClassVar[str]  # its name in plans and reports
     title: ClassVar[str]  # the heading of its groups in a plan
     shares_fits: ClassVar[bool] = False  # whether the fits of the last step are shared
+    is_usual: ClassVar[bool] = (
+        True  # whether a plan says why it does not serve a group that another one serves
+    )
     shares_steps: ClassVar[bool] = False  # whether steps are fitted for several settings at once
     # Where the last step works on device data, and why.
     last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")

@@ -198,7 +198,7 @@ class _Planner:
             return "each fit stops by the test part of its fold"
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
-            return f"no family serves {name}"
+            return f"manyfit knows no work that fits of {name} have in common"
         if self.facts.must_share and type(family.reads) is FoldRows:
             return f"{name} reads the rows of a fold as one array"
         if not family.free <= spec.final.params.keys():
@@ -245,7 +245,7 @@ class _Planner:
         for strategy in (one for one in FAMILY_STRATEGIES if one.matches(batch)):
             try:
                 group = strategy.serve(batch, self.facts)
-                notes = [f"no {tried.kind}, because {refusal}" for tried, refusal in refusals]
+                notes = [f"no {tried.kind}, because {why}" for tried, why in refusals if tried.is_usual]
                 self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
                 return reasons
             except Unsupported as refusal:

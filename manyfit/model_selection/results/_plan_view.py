@@ -7,7 +7,7 @@ from typing import Any
 from manyfit._config.sizes import format_count
 from manyfit.model_selection.results._html import bullets, paragraph, table, view
 
-_ADVICE = "what random numbers cost"
+_ADVICE = "advice"
 _PLACES = "where each estimator works"
 # More groups than this of one kind are counted, not listed.
 _MOST_LINES = 12
@@ -147,8 +147,8 @@ def _heading(plan: Any) -> str:
     return (
         f"{format_count(plan.n_candidates, 'setting')} x {format_count(plan.n_splits, 'split')} = "
         f"{format_count(plan.fits_requested, 'fit')} asked for, "
-        f"{_range(plan.fits_planned, plan.fits_undecided)} to be made; "
-        f"passes over X for moments: {plan.passes:g}"
+        f"{_range(plan.fits_planned, plan.fits_undecided)} to be made"
+        + (f"; passes over X for moments: {plan.passes:g}" if plan.passes else "")
     )
 
 

@@ -41,7 +41,7 @@ def as_text(report: "Report") -> str:
     rows = _rows(report)
     width = max(len(name) for name, _ in rows)
     table = [f"{name:<{width}}  {value}" for name, value in rows]
-    return "\n".join([describe_sharing(report), *_remarks(report), "", *table])
+    return "\n".join([describe_sharing(report), *_remarks(report), *_left(report), "", *table])
 
 
 def as_html(report: "Report") -> str:
@@ -54,7 +54,7 @@ def as_html(report: "Report") -> str:
     groups = [(kind, name, *sums, why) for (kind, name, why), sums in alike.items()]
     return view(
         describe_sharing(report),
-        *map(paragraph, (*_times(report), *_remarks(report))),
+        *map(paragraph, (*_times(report), *_remarks(report), *_left(report))),
         table(groups, ("how", "estimator", "groups", "settings", "fits asked for", "why no more was shared")),
         f"<details><summary>All counts, and seconds</summary>{table(_rows(report))}</details>",
     )
@@ -108,13 +108,13 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         ("fits asked for", report.fits_requested),
         ("fits answered by shared work", report.fits_shared),
         ("fits made one by one", report.fits_done - report.family_fits),
-        *_if_any("fits made by families", report.family_fits),
+        *_if_any("fits made for several settings at once", report.family_fits),
         *_if_any("fits made by scikit-learn-intelex", report.engine_fits),
         *_if_any("its settings compared with scikit-learn", report.engine_compared),
         *_if_any("fits restored from the checkpoint", report.fits_restored),
         *_if_any("fits of shared transformers", report.transformer_fits),
         *_if_any("fits of transformers saved", report.transformer_fits_saved),
-        ("passes over X by shared work", f"{report.passes:.4g}"),
+        *([("passes over X by shared work", f"{report.passes:.4g}")] if report.passes else []),
         *_if_any("bytes read of X in chunks", report.bytes_read),
         *([("bytes to / from devices", " / ".join(map(str, crossed)))] if any(crossed) else []),
         *_if_any("synchronisations", report.synchronisations),
@@ -122,7 +122,6 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *([("workers", report.workers)] if report.workers != 1 else []),
         *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in report.seconds.items()),
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
-        *((f"left to scikit-learn: {why}", n) for why, n in report.left_to_sklearn.items()),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
         *_if_any("trees and iterations of earlier rounds", report.members_kept),
         *_if_any("steps done again (memory_limit)", report.steps_repeated),
@@ -136,7 +135,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
 
 
 def _decisions(report: "Report") -> list[str]:
-    """How undecided fits of the plan were decided, a line for each chain of estimators."""
+    """Why undecided fits of the plan were not shared, a line for each chain of estimators."""
     asked, left = Counter[str](), dict[str, Counter[str]]()
     for group in report.groups:
         if group.get("fits_undecided"):
@@ -145,12 +144,19 @@ def _decisions(report: "Report") -> list[str]:
             left.setdefault(name, Counter()).update(group["left_to_sklearn"])
     lines = []
     for name, n in asked.items():
-        shared = n - sum(left[name].values())
-        why = _reasons(left[name])
-        lines.append(
-            f"decided for {name}: {shared} of {n} fits shared{f'; not shared: {why}' if why else ''}"
-        )
+        if left[name]:
+            shared = n - sum(left[name].values())
+            lines.append(f"{name}: {shared} of {n} fits shared; not shared: {_reasons(left[name])}.")
     return lines
+
+
+def _left(report: "Report") -> list[str]:
+    """Fits that were to be shared, and that scikit-learn has made; not those that `_decisions` has."""
+    left = Counter(report.left_to_sklearn)
+    for group in report.groups:
+        if group.get("fits_undecided"):
+            left -= Counter(group["left_to_sklearn"])
+    return [f"Left to scikit-learn: {format_count(n, 'fit')}, because {why}." for why, n in left.items()]
 
 
 def _why(group: dict[str, Any]) -> str:

@@ -213,7 +213,7 @@ def test_any_limit_gives_the_right_answers(limit):
 @pytest.mark.parametrize(
     ("columns", "n_alphas", "options", "why"),
     [
-        (400, 2, {}, "sharing would take more operations here"),
+        (400, 2, {}, "sharing would take longer here"),
         (150, 30, {"memory_limit": "300kB"}, "moments would need .* more than memory_limit"),
     ],
 )

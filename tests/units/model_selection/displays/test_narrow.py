@@ -1,4 +1,4 @@
-"""Displays in narrow figures, as on a phone: nothing is cut off, and no texts of the legend overlap the data."""
+"""Displays in narrow figures, as on a phone: nothing is cut off, and no legend lies over the data."""
 
 from __future__ import annotations
 
