@@ -150,7 +150,7 @@ class SharedSearch:
         ImportError
             If pandas is not installed.
         """
-        from manyfit.model_selection.results._search_view import as_frame
+        from manyfit.model_selection.results.displays._search_view import as_frame
 
         check_is_fitted(self, "cv_results_")
         return as_frame(self)
@@ -170,7 +170,7 @@ class SharedSearch:
     def _report_as_html(self) -> str:
         if not hasattr(self, "report_") or not hasattr(self, "cv_results_"):
             return ""
-        from manyfit.model_selection.results._search_view import as_html
+        from manyfit.model_selection.results.displays._search_view import as_html
 
         return as_html(self)
 

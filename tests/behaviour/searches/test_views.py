@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV
-from manyfit.model_selection.results import _search_view
-from manyfit.model_selection.results._search_view import as_html
+from manyfit.model_selection.results.displays import _search_view
+from manyfit.model_selection.results.displays._search_view import as_html
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]
