@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from manyfit._config.sizes import format_count
+from manyfit.model_selection.results._gains import expected_gain
 from manyfit.model_selection.results._html import bullets, paragraph, table, view
 
 _ADVICE = "advice"
@@ -49,7 +50,7 @@ def as_text(plan: Any) -> str:
         kinds.append((_ADVICE, list(plan.advice)))
     if places := _place_lines(plan):
         kinds.append((_PLACES, places))
-    kinds += [(warning, []) for warning in plan.warnings]
+    kinds += [(warning, []) for warning in (*plan.warnings, *_measured(plan))]
     for j, (title, below) in enumerate(kinds):
         last = j == len(kinds) - 1
         lines.append(f"{'└' if last else '├'}─ {title}")
@@ -66,8 +67,14 @@ def as_html(plan: Any) -> str:
         table(((title, *astuple(row)) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
         bullets(_ADVICE.capitalize(), plan.advice),
         bullets(_PLACES.capitalize(), _place_lines(plan)),
-        *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings)),
+        *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings, *_measured(plan))),
     )
+
+
+def _measured(plan: Any) -> list[str]:
+    """The gain of searches like this one, which were measured on data in the host's memory."""
+    gain = None if plan.reading or plan.places or plan.rounds else expected_gain(plan.groups)
+    return [] if gain is None else [str(gain)]
 
 
 @dataclass(frozen=True)
