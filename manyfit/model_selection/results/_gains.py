@@ -46,7 +46,7 @@ def expected_gain(groups: Iterable[Any]) -> Gain | None:
 
 def _gain_of(group: Any) -> Gain | None:
     *steps, last = group.estimator.split(" > ")
-    if not group.strategy.shares_fits:
+    if not (group.strategy.shares_fits and type(group.family).__module__.startswith("manyfit.")):
         return None
     if any("Vectorizer" in step for step in steps):
         return TEXTS
