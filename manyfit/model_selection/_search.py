@@ -78,8 +78,9 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Number of random pairs of a setting and a split that scikit-learn's own function fits again; the
         report lists both scores.
     memory_limit : int or str, default=None
-        Bytes (``"512MB"``) for moments and, in each worker, for the outputs of shared steps on one fold and
-        for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other strings.
+        Bytes (``"512MB"``) for shared work: for sums over rows and, in each worker, for the outputs of shared
+        steps on one fold and for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other
+        strings.
     client : distributed.Client, None or False, default=None
         The Dask cluster whose workers make all fits but the refit, and that too if X is in chunks; `n_jobs`
         has no effect then. None: that of the current client, if any. False: none. A search inside a task of a
@@ -94,9 +95,9 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         HistGradientBoosting, alone or as the last step of a Pipeline. The test part that chooses the number
         of iterations also scores it, so that scores are optimistic. See the notes of `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None
-        "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
-        estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
-        from scikit-learn's, see the notes of `GridSearchCV`. `fit` and `plan` raise ImportError if it is not
+        "sklearnex": scikit-learn-intelex fits the settings that share nothing, if it has the class of the
+        estimator (or of the predictor in a Pipeline) and nothing draws random numbers. Scores may differ from
+        scikit-learn's, see the notes of `GridSearchCV`. `fit` and `plan` raise ImportError if it is not
         installed.
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
