@@ -50,7 +50,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         shared for scorers that read the fitted estimator itself.
     n_jobs : int, default=None
         Fits made at a time, in processes of joblib; -1 takes all cores, and None is 1 unless a
-        `joblib.parallel_config` says otherwise. Moments are always summed in this process.
+        `joblib.parallel_config` says otherwise. Sums over rows are always made in this process.
     refit : bool, str or callable, default=True
         Whether scikit-learn fits the best setting on all rows after the search: `best_estimator_`, and with
         it `predict` and the other methods. With several metrics, the name of the one that chooses. A function

@@ -16,6 +16,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import FoldRows, family_of
 from manyfit.folds import Unsupported, is_row_source
+from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
 from manyfit.model_selection.job._job import Job
@@ -159,8 +160,9 @@ class _Planner:
                 specs.append(str(why))
             except Exception as error:
                 # An unknown parameter, say: fitted one by one, it raises again in scikit-learn's own words.
+                suggest_parameters(error, self.job.estimator, params)
                 message = shorten(str(error), 120, placeholder=" ...") or type(error).__name__
-                specs.append(f"scikit-learn refuses the setting: {message}")
+                specs.append(" ".join([f"scikit-learn refuses the setting: {message}", *_notes(error)]))
         return specs
 
     def _place_families(self) -> tuple[list[int], dict[int, str]]:
@@ -276,6 +278,10 @@ class _Planner:
             strategy: Strategy = SHARED_STEPS if shares_steps and reason != WRITES else INDIVIDUAL_FITS
             specs = tuple(self.specs[c] for c in candidates)
             self.groups.append(strategy.serve(Batch(tuple(candidates), specs, reason=reason), self.facts))
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
 
 
 def _opened(spec: PipelineSpec | str) -> PipelineSpec | str:

@@ -174,6 +174,15 @@ class SharedSearch:
 
         return as_html(self)
 
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()  # type: ignore[misc]
+        except ValueError as error:
+            from manyfit.introspection.parameter_hints import suggest_metric
+
+            suggest_metric(error, self.scoring)
+            raise
+
     def _get_scorers(self) -> Any:
         from manyfit.metrics import refuse_metrics
 

@@ -55,6 +55,12 @@ class Evaluation:
             self._budget = TimeBudget(search.time_budget, spread=not hasattr(search, "param_distributions"))
 
     @property
+    def names(self) -> dict[str, None]:
+        """The names of the parameters of all settings so far, those of the last round included."""
+        last = self._arrivals[0] if self._arrivals is not None else []
+        return dict.fromkeys(name for one in (*self.candidates, *last) for name in one)
+
+    @property
     def seconds(self) -> float:
         """Seconds since the search began."""
         return time.perf_counter() - self._start
