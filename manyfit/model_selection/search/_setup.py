@@ -239,7 +239,8 @@ def _require_predictions(job: Job) -> None:
     recording, n = job.options.recording, len(job.candidates)
     if recording is not None and n <= _MOST_ASKED:
         models = (sample(job, c) for c in range(n))
-        if n and not any(hasattr(model, recording.method) for model in models):
+        # Methods of `__getattr__` may appear when the model is fitted.
+        if n and not any(hasattr(one, recording.method) or hasattr(one, "__getattr__") for one in models):
             recording.require(sample(job, 0))
 
 

@@ -203,6 +203,6 @@ def test_predictions_that_no_setting_has_are_refused_before_the_fits():
 
     search = GridSearchCV(Unfit(), {"C": [1, 2]}, return_predictions="predict_proba", error_score="raise")
     with pytest.raises(
-        AttributeError, match="return_predictions='predict_proba' calls predict_proba, which Unf"
+        AttributeError, match="return_predictions='predict_proba' calls .* this Unfit does not"
     ):
         search.fit(IRIS, NAMES)
