@@ -8,7 +8,8 @@ _STYLE = (
     "<style>.manyfit-view{overflow-x:auto}.manyfit-view table{border-collapse:collapse;margin:.5em 0}"
     ".manyfit-view td,.manyfit-view th{border-bottom:1px solid rgba(128,128,128,.4);padding:.2em .8em;"
     "text-align:left!important;color:inherit}.manyfit-view p{margin:.4em 0}.manyfit-view summary"
-    "{cursor:pointer}.manyfit-view img{max-width:100%;border-radius:4px}</style>"
+    "{cursor:pointer}.manyfit-view img{max-width:100%;border-radius:4px}@media(max-width:600px){"
+    ".manyfit-view td,.manyfit-view th{padding:.2em .3em;font-size:85%}}</style>"
 )
 
 
