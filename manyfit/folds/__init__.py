@@ -43,7 +43,7 @@ from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.passes._sparse import SparsePasses
-from manyfit.folds.rows._chunk_reduction import ReadSums, Workers
+from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
@@ -115,6 +115,7 @@ __all__ = [
     "FoldedMatrix",
     "Genotypes",
     "HostRows",
+    "KeptPass",
     "KnownNumbers",
     "LinearColumns",
     "MixedMatrix",
@@ -128,6 +129,7 @@ __all__ = [
     "OneHot",
     "PassData",
     "Passes",
+    "RangeStore",
     "ReadSums",
     "RowSample",
     "RowSource",

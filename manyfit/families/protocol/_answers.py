@@ -19,6 +19,8 @@ from manyfit.metrics.scoring import (
 )
 
 Role = Literal["train", "test"]
+# Why a family of iterations leaves a setting to scikit-learn.
+STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 class Responses(Mapping[str, Array]):

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyfit.arrays import array_namespace, block_size, float_dtype
-from manyfit.families.protocol import Answers, Array, Role
+from manyfit.families.protocol import STOPS_EARLY, Answers, Array, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold
@@ -198,7 +198,6 @@ def _lead(Z: Any) -> Any:
 
 
 NOT_CONVERGED = "the iterations of the shared fits did not converge"
-STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 def linked_answers(fitted: Iterable[PathSolution], link: Link) -> Iterator[GLMAnswers]:

@@ -125,7 +125,7 @@ class _Planner:
             from_predictions=any(scoring_of(group, job.options).calls_scorers for group in shared),
             warnings=() if job.options.early_stopping is None else (OPTIMISTIC,),
             refit_places=refit_places,
-            reading=reading_of(facts.data.chunks),
+            reading=reading_of(facts.data.chunks, self.groups),
         )
         # Matrices that no group reads are not held while others are fitted.
         read = any(group.strategy in (MOMENTS, ITERATIONS, CLASS_MOMENTS, LEFT_OUT) for group in shared)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyfit.folds import is_row_source
 from manyfit.introspection.class_names import public_name
 from manyfit.introspection.composites import last_step
 from manyfit.model_selection.job._job import Job, Pair, Result
@@ -52,7 +53,7 @@ class Round:
 
         They iterated in one group with the best one, where scikit-learn's solver was expected to converge.
         """
-        if not stops_as_sklearn(self.job):
+        if not stops_as_sklearn(self.job) or is_row_source(self.job.X):
             return set()
         groups = [group for group in self.plan.groups if best in group.candidates and _iterates(group)]
         pairs = {pair for group in groups for pair in self.job.pairs(group.candidates)}

@@ -5,6 +5,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,8 @@ class Evaluation:
         if (earlier := continued_fits()) is not None:
             earlier.next_round()
         race = search._make_race(job.splits.n_splits, self._metric())
-        out, report = run(job, prepared, arrivals, self._budget, race)
+        with nullcontext() if checkpoint is None else _keep_ranges(job, checkpoint):
+            out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         known = [*self.out, *out] if search.rounds_may_fail else out
@@ -272,6 +274,12 @@ class Evaluation:
         for key, value in (more or {}).items():
             self.more[key].extend(value)
         self.report = report if not self.report.fits_requested else self.report.merged(report)
+
+
+def _keep_ranges(job: Job, checkpoint: "Checkpoint") -> AbstractContextManager[None]:
+    from manyfit.model_selection.checkpoint._ranges import keep_ranges  # it needs SQLite
+
+    return keep_ranges(job.X, checkpoint)
 
 
 def _insert_error_scores(results: Iterable[Result], error_score: Any) -> None:
