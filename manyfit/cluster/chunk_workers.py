@@ -38,7 +38,7 @@ class ChunkWorkers(Workers):
             sums,
             name=lambda groups: f"sum_chunks-{type(sums.work).__name__.strip('_')}",
             fuse=lambda groups: False,
-            inputs=sums.inputs,
+            inputs=lambda groups, tries: sums.inputs(groups),
             kept=self._kept,
         )
         for _, result in results:

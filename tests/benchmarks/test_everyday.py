@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -66,6 +67,21 @@ def test_a_slow_search_is_named():
 def test_rounds_end_where_the_best_two_agree():
     assert everyday._is_settled(_runs([2.0, 1.0, 1.01], [1.0]), "sklearn")
     assert not everyday._is_settled(_runs([2.0, 1.0], [1.0]), "sklearn")
+
+
+def test_searches_that_look_slow_run_again_after_all_others(monkeypatch):
+    order: list[str] = []
+
+    def alternate(sides, name, quick):
+        order.append(name)
+        return _runs([1.0], [2.0 if name == "b" and order.count("b") == 1 else 1.0])
+
+    monkeypatch.setattr(everyday, "CASES", dict.fromkeys("abc"))
+    monkeypatch.setattr(everyday, "side", lambda library: nullcontext())
+    monkeypatch.setattr(everyday, "_alternate", alternate)
+    found = everyday._measure(False, lambda text: None)
+    assert order == ["a", "a", "b", "c", "b"]
+    assert [row["times_cpu"] for row in found.rows] == [1.0, 1.0, 1.0]
 
 
 def test_a_search_that_looks_slow_is_run_more_often():

@@ -131,9 +131,9 @@ def _decoded(data: bytes) -> Any:
 
 
 @contextmanager
-def keep_ranges(X: Any, checkpoint: Checkpoint | None) -> Iterator[None]:
+def keep_ranges(X: Any, checkpoint: Checkpoint) -> Iterator[None]:
     """Within it, sums of passes over an X in files go to a checkpoint; then the search has its results."""
-    if checkpoint is None or not isinstance(X, ChunkRows) or X.file_identity() is None:
+    if not isinstance(X, ChunkRows) or X.file_identity() is None:
         yield
         return
     ranges = RangeFile(checkpoint.path)

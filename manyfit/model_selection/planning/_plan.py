@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from manyfit._config.sizes import format_count
-from manyfit.estimators import Family
+from manyfit.families import Family
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.results._plan_view import as_html, as_text, foresee_sharing

@@ -14,7 +14,7 @@ import sklearn
 from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
-from manyfit.estimators import FoldRows, family_of
+from manyfit.families import FoldRows, family_of
 from manyfit.folds import Unsupported, is_row_source
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC

@@ -23,7 +23,6 @@ from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._dask_executor import DaskExecutor
 from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
 from manyfit.model_selection.running._race import Race, describe
 from manyfit.model_selection.running._remote_callbacks import can_run_remotely
@@ -146,6 +145,8 @@ class _Run:
         self.racing = [group for group in plan.groups if race is not None and _needs_fit_each(group)]
         self.executor: Executor
         if _on_cluster(job):
+            from manyfit.model_selection.running._dask_executor import DaskExecutor
+
             self.executor = DaskExecutor(job, plan.order, sink)
         else:
             one = joblib_workers(job.n_jobs) == 1

@@ -11,7 +11,7 @@ from manyfit.estimators.backends.array_api import predict_host_labels, predicts_
 from manyfit.estimators.chunks.methods import ROWWISE, lazily, why_not_in_chunks
 from manyfit.folds import ChunkRows, is_dask, load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
-from manyfit.metrics import get_scorer, scores_on_host
+from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._chunk_inputs import chunk_input
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 

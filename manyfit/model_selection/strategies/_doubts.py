@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.estimators import Answers
+from manyfit.families import Answers
 from manyfit.folds import Array, Fold, FoldedData
-from manyfit.metrics import ScoredTargets, SharedScoring
+from manyfit.metrics.scoring import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._score_answers import (

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import Answers, Iterations
-from manyfit.families import View, apply_step, map_behind, require_valid_answers
+from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
 from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle, is_row_source
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (

@@ -19,7 +19,7 @@ from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows,
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
 from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows, single_blas_thread
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
 
 # A result is followed until its gradient is this share of the estimator's tol, and taken if it meets tol.
 TOL_SHARE = 1e-2
