@@ -17,7 +17,7 @@ from sklearn.neural_network import MLPClassifier
 from benchmarks._benchmark import register
 from benchmarks._study import Column, Findings, Study, Tell
 
-_ROUNDS = 2  # of which the fastest counts
+_ROUNDS = 5  # of which the fastest counts
 
 
 def _forest() -> Any:
@@ -29,14 +29,14 @@ def _forest() -> Any:
 # The model, its space, how many settings, how many calls, and the rows and columns.
 CASES: dict[str, tuple[Callable[[], Any], dict[str, Any], int, int, tuple[int, int]]] = {
     "SGDClassifier": (
-        lambda: SGDClassifier(random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 50, 10, (4_000, 50),
+        lambda: SGDClassifier(random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 50, 6, (2_000, 50),
     ),
     "MLPClassifier, 2 x 256": (
         lambda: MLPClassifier((256, 256), random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 10, 6,
-        (1_000, 50),
+        (500, 50),
     ),
     "RandomForestClassifier, 10 trees a call": (
-        _forest, {"min_samples_leaf": [1, 2, 4, 8], "max_features": [2, 5, 10]}, 10, 6, (500, 20),
+        _forest, {"min_samples_leaf": [1, 2, 4, 8], "max_features": [2, 5, 10]}, 10, 5, (300, 20),
     ),
 }  # fmt: skip
 
