@@ -27,8 +27,10 @@ PYTEST_SUITE := $(PYTEST_ON) $(shell expr $(JOBS) + 1)
 PYTEST_BESIDE := $(PYTEST_ON) $(shell expr $(JOBS) / 3)
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
 UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST_BESIDE) -W default tests/upstream
-# What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
-THEIRS := $(patsubst %,--ignore=manyfit/%.py,estimators/__init__ metrics/__init__ metrics/pairwise model_selection/__init__)
+# What stands there under scikit-learn's names has its examples too, which scikit-learn tests. Two families have
+# none, and cannot be imported without their library.
+THEIRS := $(patsubst %,--ignore=manyfit/%.py,estimators/__init__ metrics/__init__ metrics/pairwise model_selection/__init__ \
+  families/boosting_libraries/_lightgbm families/boosting_libraries/_xgboost)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # One problem of each family, and one case of two tests of each module that meets other libraries: what an old
 # version lacks shows in any of them. `make test-oldest` runs everything.

@@ -82,6 +82,7 @@ def hyperband(results: Results) -> list[Cells]:
             "Search": row["search"],
             "Settings": rounded(row["models"]),
             "Million rows read by fits": rounded(row["rows"]),
+            "Time": as_seconds(row["seconds"]),
             "CPU time": as_seconds(row["cpu"]),
             "Accuracy on other rows": f"{row['score']:.4f}",
         }
@@ -94,6 +95,7 @@ def optuna(results: Results) -> list[Cells]:
     return [
         {
             "Search": row["search"],
+            "Time": as_seconds(row["seconds"]),
             "CPU time": as_seconds(row["cpu"]),
             "Best score, mean": f"{row['best']:.4f}",
             "Worst": f"{row['worst']:.4f}",

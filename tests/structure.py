@@ -54,6 +54,7 @@ ORDER = (
     "families.meta_estimators",
     "families.smooth",
     "families.smooth.solver",
+    "families.boosting_libraries",
     "families.nested",
     "families.generative",
     "families.neighbours",
@@ -93,13 +94,16 @@ LONGEST_MODULE = 400  # lines
 MOST_ENTRIES, MOST_ROOMS = 13, 14
 # Names with an underscore that are documented for users all the same.
 DOCUMENTED = {"os._exit"}
-# What the first search with a client loads: modules that cannot do without `distributed`.
-WITH_A_CLIENT = (
+# Modules that cannot do without a library: what the first search with a client loads, without `distributed`,
+# and the families of two libraries.
+WITH_A_LIBRARY = (
     "_device_arrays",
+    "_lightgbm",
     "_memory_guard",
     "_parallel_call",
     "_run_batches",
     "_shared_arguments",
+    "_xgboost",
     "fetch",
     "item_run",
     "placement",
@@ -272,7 +276,7 @@ import importlib, os, pkgutil, sys, threading, traceback
 
 OPTIONAL = {"cupy", "cuml", "cudf", "torch", "pandas", "polars", "dask_ml", "matplotlib", "distributed"}
 OPTIONAL |= {"dask_cuda", "pynvml", "cryptography"}
-folder, package, with_a_client = sys.argv[1:]
+folder, package, with_a_library = sys.argv[1:]
 sys.path.insert(0, folder)
 
 class Recorder:
@@ -289,7 +293,7 @@ sys.meta_path.insert(0, Recorder())
 modules = [package]
 root = importlib.import_module(package)
 for info in pkgutil.walk_packages(root.__path__, package + "."):
-    if info.name.rpartition(".")[2] in with_a_client.split(","):
+    if info.name.rpartition(".")[2] in with_a_library.split(","):
         continue
     importlib.import_module(info.name)
     modules.append(info.name)

@@ -18,7 +18,7 @@ from tests.docstrings import WITHOUT_FRONT, complaints, rooms
 from tests.structure import (
     IMPORT_ALL,
     ORDER,
-    WITH_A_CLIENT,
+    WITH_A_LIBRARY,
     circular_imports,
     crowded,
     imports,
@@ -41,7 +41,7 @@ def modules(*folders: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def import_all(folder: Path, package: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", IMPORT_ALL, str(folder), package, ",".join(WITH_A_CLIENT)]
+    command = [sys.executable, "-c", IMPORT_ALL, str(folder), package, ",".join(WITH_A_LIBRARY)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -224,8 +224,8 @@ def test_importing_all_of_manyfit_loads_no_optional_library_and_starts_nothing()
     assert done.stdout == ""
     imported = int(re.fullmatch(r"imported (\d+) modules\n", done.stderr).group(1))
     names = [name.rpartition(".")[2] for _, name, _ in modules("manyfit")]
-    assert imported == sum(name not in WITH_A_CLIENT for name in names)
-    assert set(names) > set(WITH_A_CLIENT)
+    assert imported == sum(name not in WITH_A_LIBRARY for name in names)
+    assert set(names) > set(WITH_A_LIBRARY)
 
 
 @pytest.mark.parametrize(

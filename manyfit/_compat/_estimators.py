@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._indexing import _get_column_indices
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._set_output import _wrap_data_with_container
 
 __all__ = [
     "COLUMN_TRANSFORMER_REMAINDER",
@@ -26,6 +27,7 @@ __all__ = [
     "has_glm_loss",
     "is_bound_of",
     "lda_svd_divisor",
+    "learned_attributes",
     "naive_bayes_log_sum_exp",
     "output_container",
     "output_wrapping",
@@ -42,6 +44,7 @@ __all__ = [
     "svm_on_rows",
     "tree_with_nodes",
     "validate_parameters",
+    "wrap_output",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -274,3 +277,14 @@ def _stored_whole(dense: NDArray[Any]) -> Any:
     n_rows, n = dense.shape
     indices, indptr = np.tile(np.arange(n, dtype=np.int32), n_rows), np.arange(n_rows + 1, dtype=np.int32) * n
     return sp.csr_matrix((dense.ravel(), indices, indptr), dense.shape)
+
+
+def learned_attributes(fitted: Any) -> dict[str, Any]:
+    """The attributes of a fitted transformer beside its parameters and its output container."""
+    own = {*fitted.get_params(deep=False), "_sklearn_output_config"}
+    return {name: value for name, value in vars(fitted).items() if name not in own}
+
+
+def wrap_output(output: Any, X: Any, transformer: Any) -> Any:
+    """The output of a transformer for `X` in the container that ``set_output`` names."""
+    return _wrap_data_with_container("transform", output, X, transformer)

@@ -14,7 +14,6 @@ from sklearn.feature_selection import RFE, SequentialFeatureSelector, _rfe
 from sklearn.feature_selection._base import _get_feature_importances
 from sklearn.impute import KNNImputer, _knn
 from sklearn.metrics import pairwise_distances_chunked
-from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import validate_data
 
 from manyfit._compat._replaced import replaced
@@ -26,8 +25,6 @@ __all__ = [
     "cut_tree",
     "eliminations_by",
     "impute",
-    "learned_attributes",
-    "wrap_output",
 ]
 
 Array = NDArray[Any]
@@ -40,17 +37,6 @@ def cut_tree(n_clusters: int, children: Any, n_leaves: int) -> Any:
     from sklearn.cluster._agglomerative import _hc_cut  # only now: few searches need scikit-learn's clusters
 
     return _hc_cut(n_clusters, children, n_leaves)
-
-
-def learned_attributes(fitted: Any) -> dict[str, Any]:
-    """The attributes of a fitted transformer beside its parameters and its output container."""
-    own = {*fitted.get_params(deep=False), "_sklearn_output_config"}
-    return {name: value for name, value in vars(fitted).items() if name not in own}
-
-
-def wrap_output(output: Any, X: Any, transformer: Any) -> Any:
-    """The output of a transformer for `X` in the container that ``set_output`` names."""
-    return _wrap_data_with_container("transform", output, X, transformer)
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from manyfit.cluster.inspection.versions import ask_versions, ask_workers, plain
 if TYPE_CHECKING:
     from distributed import Client
 
+__all__ = ["ClusterDescription", "describe"]
+
 # Packages of which workers and the scheduler should have the client's version.
 PACKAGES = ("python", "dask", "distributed", "manyfit", "scikit-learn", "numpy", "scipy")
 # Seconds to wait for an answer: a worker whose task holds the interpreter answers late.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from distributed import Client, Security
     from distributed.deploy.cluster import Cluster
 
+__all__ = ["local_cluster"]
+
 # BLAS libraries and OpenMP read these when they are loaded, so they are set before a worker's process starts.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

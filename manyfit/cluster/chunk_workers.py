@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,16 +27,16 @@ class ChunkWorkers(Workers):
         self.client = client
         self._kept: dict[str, int] = {}
 
-    def run(self, sums: ReadSums, n_groups: int) -> Iterator[tuple[list[Node], int]]:
+    def run(self, sums: ReadSums, tasks: Sequence[range]) -> Iterator[tuple[list[Node], int]]:
         """See `Workers`. A task that dies with its worker runs on another one."""
         results = run_on_cluster(
             self.client,
             _sum_groups,
-            self.tasks(n_groups),
+            tasks,
             sums,
             name=lambda groups: f"sum_chunks-{type(sums.work).__name__.strip('_')}",
             fuse=lambda groups: False,
-            inputs=sums.inputs,
+            inputs=lambda groups, tries: sums.inputs(groups),
             kept=self._kept,
         )
         for _, result in results:

@@ -1,16 +1,6 @@
 """Families: each answers many settings of one estimator at once."""
 
-from manyfit.families import (  # noqa: F401  (they register themselves)
-    _affine_steps,
-    columns,
-    generative,
-    kernels,
-    least_squares,
-    meta_estimators,
-    neighbours,
-    nested,
-    smooth,
-)
+from typing import TYPE_CHECKING
 
 # For manyfit's other rooms, hence not in `__all__`.
 from manyfit.families.columns._composites import View as View
@@ -26,14 +16,18 @@ from manyfit.families.meta_estimators._wrapped import inner_estimator as inner_e
 from manyfit.families.meta_estimators._wrapped import is_of_manyfit as is_of_manyfit
 from manyfit.families.meta_estimators._wrapped import target_function as target_function
 from manyfit.families.meta_estimators._wrapped import wrapper_of as wrapper_of
+from manyfit.families.nested._continuable import why_anew as why_anew
+from manyfit.families.nested._continuable import why_rounds_start_anew as why_rounds_start_anew
+from manyfit.families.nested._continued_fits import Continued as Continued
 from manyfit.families.nested._continued_fits import ContinuedFits as ContinuedFits
-from manyfit.families.nested._continued_fits import can_continue as can_continue
 from manyfit.families.nested._continued_fits import continued_fits as continued_fits
 from manyfit.families.nested._continued_fits import continuing as continuing
 from manyfit.families.nested._continued_fits import fit_continued as fit_continued
+from manyfit.families.nested._ensemble_stores import Ensemble as Ensemble
 from manyfit.families.nested._ensemble_stores import EnsembleStore as EnsembleStore
 from manyfit.families.nested._ensemble_stores import FolderStore as FolderStore
 from manyfit.families.nested._ensemble_stores import ProcessStore as ProcessStore
+from manyfit.families.protocol import STOPS_EARLY as STOPS_EARLY
 from manyfit.families.protocol import (
     AffineStep,
     Answers,
@@ -61,7 +55,13 @@ from manyfit.families.protocol import (
     require_valid_answers,
     unregister_family,
 )
-from manyfit.families.smooth import GLMAnswers
+
+if TYPE_CHECKING:
+    from manyfit.families.smooth._glm_answers import GLMAnswers
+else:  # the only name that needs a family
+    from manyfit.introspection.late_names import late_names
+
+    __getattr__, __dir__ = late_names(__name__, "smooth._glm_answers")
 
 __all__ = [
     "AffineStep",

@@ -1,5 +1,7 @@
 """Folded data: rows of X of any kind, splits, atoms, moments and passes, as families read them."""
 
+from typing import TYPE_CHECKING
+
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
 from manyfit.folds._fold import Array, Fold, FoldArrays, FoldedData
@@ -41,7 +43,7 @@ from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.passes._sparse import SparsePasses
-from manyfit.folds.rows._chunk_reduction import ReadSums, Workers
+from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
@@ -73,8 +75,15 @@ from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.splits._atoms import AtomGroup, Rows
-from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
+from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
+
+if TYPE_CHECKING:
+    from manyfit.folds.splits._splitter_classes import SPLITTERS
+else:
+    from manyfit.introspection.late_names import late_names
+
+    __getattr__, __dir__ = late_names(__name__, "splits._splitter_classes")
 
 __all__ = [
     "SPLITTERS",
@@ -106,6 +115,7 @@ __all__ = [
     "FoldedMatrix",
     "Genotypes",
     "HostRows",
+    "KeptPass",
     "KnownNumbers",
     "LinearColumns",
     "MixedMatrix",
@@ -119,6 +129,7 @@ __all__ = [
     "OneHot",
     "PassData",
     "Passes",
+    "RangeStore",
     "ReadSums",
     "RowSample",
     "RowSource",

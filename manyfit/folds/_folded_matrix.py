@@ -332,7 +332,7 @@ class _GroupSums:
     def spreads(self) -> Any:
         """See `ClassAtoms.spreads`."""
         self._folds.passes += 1.0
-        return self.atoms.spreads()
+        return self.atoms.spreads(self._folds.data.weights.fit)
 
 
 class ClassedFold:

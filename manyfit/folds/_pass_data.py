@@ -31,6 +31,9 @@ class PassData:
     origin: Array | None = None  # (p,), origin of the passes, if `finite_middle` was called before
     # Whether to leave alone the settings at which scikit-learn's own solver may stop before it meets ``tol``.
     sklearn_stops: bool = False
+    # Whether scikit-learn can fit what is left alone. If not, settings are shared, too, whose ``tol`` its
+    # solver misses only because the loss no longer falls in floating point.
+    sklearn_reads: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", wrap_rows(self.X))

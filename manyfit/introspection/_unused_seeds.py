@@ -6,32 +6,8 @@ import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sklearn.decomposition import PCA, KernelPCA
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import (
-    ElasticNet,
-    ElasticNetCV,
-    Lars,
-    Lasso,
-    LassoCV,
-    LassoLars,
-    LogisticRegression,
-    LogisticRegressionCV,
-    MultiTaskElasticNet,
-    MultiTaskElasticNetCV,
-    MultiTaskLasso,
-    MultiTaskLassoCV,
-    Ridge,
-    RidgeClassifier,
-)
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
-from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetEncoder
-from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-
 from manyfit._compat import pca_is_randomized
+from manyfit.introspection.class_names import public_name
 
 
 class Sizes(NamedTuple):
@@ -106,6 +82,11 @@ def _linear_svc(model: Any, sizes: Sizes) -> bool:
     return smooth and _primal(model, sizes)
 
 
+def _no_drawn_folds(encoder: Any, sizes: Sizes) -> bool:
+    """A number as cv shuffles; a splitter is checked by itself."""
+    return encoder.shuffle is False or not isinstance(encoder.cv, numbers.Integral)
+
+
 def _one_of(name: str, *values: Any) -> Callable[[Any, Sizes], bool]:
     return lambda thing, sizes: any(
         type(getattr(thing, name)) is type(value) and getattr(thing, name) == value for value in values
@@ -124,28 +105,32 @@ _constant_guess = _one_of("strategy", "prior", "most_frequent", "constant")
 
 # Libraries whose fits take a fixed seed if they are given none.
 _SEEDED_BY_DEFAULT = ("lightgbm", "xgboost")
-# Exact types, and when their random state does not matter (read in scikit-learn 1.7 to 1.9). None: that
-# depends on sizes that are not known.
-_RULES: dict[type, Callable[[Any, Sizes], bool | None]] = {
-    PCA: _pca,
-    KernelPCA: _kernel_pca,
-    KBinsDiscretizer: _subsampling,
-    QuantileTransformer: _subsampling,
-    # A number as cv shuffles; a splitter is checked by itself.
-    TargetEncoder: lambda t, sizes: t.shuffle is False or not isinstance(t.cv, numbers.Integral),
-    **dict.fromkeys((KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold, TimeSeriesSplit), _no_shuffle),
-    **dict.fromkeys((Lasso, LassoCV, ElasticNet, ElasticNetCV), _cyclic),
-    **dict.fromkeys((MultiTaskLasso, MultiTaskLassoCV, MultiTaskElasticNet, MultiTaskElasticNetCV), _cyclic),
-    **dict.fromkeys((LogisticRegression, LogisticRegressionCV), _smooth),
-    **dict.fromkeys((Ridge, RidgeClassifier), _ridge),
-    **dict.fromkeys((Lars, LassoLars), _no_jitter),
-    **dict.fromkeys((SVC, NuSVC), _no_probability),
-    # They have no such parameter, but every class of libsvm has the attribute.
-    **dict.fromkeys((SVR, NuSVR, OneClassSVM), lambda machine, sizes: True),
-    **dict.fromkeys((LinearSVC, LinearSVR), _linear_svc),
-    **dict.fromkeys((GaussianProcessRegressor, GaussianProcessClassifier), _no_restarts),
-    **dict.fromkeys((HistGradientBoostingClassifier, HistGradientBoostingRegressor), _hist_gradient_boosting),
-    DummyClassifier: _constant_guess,
+# When a random state does not matter, by module and names of exact types (read in scikit-learn 1.7 to 1.9).
+# None: that depends on sizes that are not known.
+_RULES: dict[str, Callable[[Any, Sizes], bool | None]] = {
+    f"sklearn.{module}.{name}": rule
+    for module, names, rule in (
+        ("decomposition", "PCA", _pca),
+        ("decomposition", "KernelPCA", _kernel_pca),
+        ("dummy", "DummyClassifier", _constant_guess),
+        ("ensemble", "HistGradientBoostingClassifier HistGradientBoostingRegressor", _hist_gradient_boosting),
+        ("gaussian_process", "GaussianProcessClassifier GaussianProcessRegressor", _no_restarts),
+        ("linear_model", "ElasticNet ElasticNetCV Lasso LassoCV", _cyclic),
+        ("linear_model", "MultiTaskElasticNet MultiTaskElasticNetCV", _cyclic),
+        ("linear_model", "MultiTaskLasso MultiTaskLassoCV", _cyclic),
+        ("linear_model", "Lars LassoLars", _no_jitter),
+        ("linear_model", "LogisticRegression LogisticRegressionCV", _smooth),
+        ("linear_model", "Ridge RidgeClassifier", _ridge),
+        ("model_selection", "GroupKFold KFold TimeSeriesSplit", _no_shuffle),
+        ("model_selection", "StratifiedGroupKFold StratifiedKFold", _no_shuffle),
+        ("preprocessing", "KBinsDiscretizer QuantileTransformer", _subsampling),
+        ("preprocessing", "TargetEncoder", _no_drawn_folds),
+        ("svm", "LinearSVC LinearSVR", _linear_svc),
+        ("svm", "NuSVC SVC", _no_probability),
+        # They have no such parameter, but every class of libsvm has the attribute.
+        ("svm", "NuSVR OneClassSVM SVR", lambda machine, sizes: True),
+    )
+    for name in names.split()
 }
 
 
@@ -157,12 +142,10 @@ def ignores_random_state(estimator: Any, cls: type, sizes: Sizes) -> bool | None
     if type(estimator).__module__.partition(".")[0] in _SEEDED_BY_DEFAULT:
         return estimator.random_state is None
     # IterativeImputer is experimental: an import of the class would switch it on for everybody.
-    if cls.__name__ == "IterativeImputer" and cls.__module__ == SimpleImputer.__module__.replace(
-        "_base", "_iterative"
-    ):
+    if cls.__name__ == "IterativeImputer" and cls.__module__.startswith("sklearn.impute."):
         return _iterative_imputer(estimator, sizes)
     # A search of manyfit's room above: its random state draws the rows of `sample`, and nothing else.
     if (cls.__module__, cls.__name__) == ("manyfit.model_selection._search", "GridSearchCV"):
         return estimator.sample is None
-    rule = _RULES.get(cls)
+    rule = _RULES.get(public_name(cls))
     return False if rule is None else rule(estimator, sizes)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaseEnsemble
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import silhouette_score
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -32,6 +31,7 @@ from manyfit._compat import PassthroughScorer, has_callbacks
 from manyfit.introspection._unused_seeds import UNKNOWN_SIZES
 from manyfit.introspection._unused_seeds import Sizes as Sizes
 from manyfit.introspection._unused_seeds import ignores_random_state as ignores_random_state
+from manyfit.introspection.class_names import is_instance
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
@@ -199,7 +199,7 @@ def _in_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Iterator[Rand
         if unused is not True:
             yield from (one._replace(certain=unused is False) for one in _unseeded(state, name))
     skipped = {"_skl_callbacks", *SEEDS}
-    if isinstance(thing, BaseEnsemble) and cls.__module__.startswith("sklearn."):
+    if is_instance(thing, "sklearn.ensemble.BaseEnsemble") and cls.__module__.startswith("sklearn."):
         skipped.add("estimator")  # an ensemble seeds its members from its own random state
     if cls is Pipeline and _are_named(thing.steps):
         yield from _in_steps(thing.steps, name, sizes, depth)

@@ -12,6 +12,8 @@ from manyfit._compat import parameter_constraints
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
+__all__ = ["BaseSearchCV", "GridSearchCV"]
+
 
 @accept_device_data
 class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):

@@ -5,7 +5,9 @@ Against itself scikit-learn must show no difference, which tells a fault of the 
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -28,10 +30,18 @@ def subject() -> Any:
     return Reference if os.environ.get("MANYFIT_SUBJECT") == "sklearn" else GridSearchCV
 
 
+def _every_family() -> set[Any]:
+    """All families, but for those of libraries that nobody has imported."""
+    for name, module in _families.modules.items():
+        if name.partition(".")[0] in sys.modules:
+            importlib.import_module(module)
+    return set(_families._served.values())
+
+
 @contextmanager
 def sharing_whatever_it_costs() -> Iterator[None]:
     """Let every family share where it can: on data as small as the fuzzer's it would seldom pay."""
     with ExitStack() as patches:
-        for family in set(_families.values()):
+        for family in _every_family():
             patches.enter_context(mock.patch.object(family, "cost", _nothing))
         yield

@@ -27,7 +27,8 @@ class ItemRun:
     """Calls ``function(item, common)`` for the items of a search; `package` holds `common`.
 
     `name` labels an item's task, `fuse` says whether an item may share a task, `needs` which resources it
-    takes of its worker, and `inputs` are futures that it reads. Equal runs of one client share their tasks.
+    takes of its worker, and `inputs` gives futures that it reads, from it and the number of tries
+    before. Equal runs of one client share their tasks.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class ItemRun:
         name: Callable[[Any], str],
         fuse: Callable[[Any], bool],
         needs: Callable[[Any], Mapping[str, float]],
-        inputs: Callable[[Any], Sequence[Any]] = lambda item: (),
+        inputs: Callable[[Any, int], Sequence[Any]] = lambda item, tries: (),
     ) -> None:
         self._client, self._placement, self._package = client, placement, package
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
@@ -101,7 +102,7 @@ class ItemRun:
         pickled = cloudpickle.dumps((self._function, task.items))
         key = f"{self.label(task)}-{_digest(self._package, pickled, task)}"
         work = ItemTask(pickled, len(task.items), self._package.key, parts)
-        inputs = [one for item in task.items for one in self._inputs(item)]
+        inputs = [one for item in task.items for one in self._inputs(item, task.tries)]
         return Call(run_items, (pickle.dumps(work), *([inputs] if inputs else [])), key, sent=parts)
 
     def resend(self, task: Task, missing: Sequence[str]) -> None:

@@ -81,7 +81,7 @@ def run_on_cluster(
     owners: Sequence[Any] = (),
     salt: str = "",
     needs: Callable[[Any], Mapping[str, float]] = lambda item: {},
-    inputs: Callable[[Any], Sequence[Any]] = lambda item: (),
+    inputs: Callable[[Any, int], Sequence[Any]] = lambda item, tries: (),
     kept: dict[str, int] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Call ``function(item, common)`` for each item on workers; yield items with results as they come.
@@ -93,8 +93,9 @@ def run_on_cluster(
     resources it takes beside those of `dask.annotate`. Runs with another `salt` share no tasks. The first
     exception of a task is raised, and the other tasks are cancelled.
 
-    `inputs` are futures, whose results the function of an item that shares no task finds by `task_inputs`:
-    Dask runs the task where most of them lie. Arrays of `common` stay on the cluster until `release_arrays`,
+    `inputs` gives the futures that an item reads, from it and the number of its earlier tries. The function
+    finds the results of those of all items of its task by `task_inputs`. Dask runs the task where most of
+    them lie. Arrays of `common` stay on the cluster until `release_arrays`,
     or until `KEPT_RUNS` runs have done without them, if they are `kept`: by name, the last run that had each.
     """
     from manyfit.cluster.pool.item_run import ItemRun

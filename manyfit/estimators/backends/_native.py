@@ -40,7 +40,7 @@ from manyfit.folds import (
     finite_middle,
 )
 from manyfit.introspection.drop_in_classes import sklearn_class_of
-from manyfit.metrics import LinearPredictors, lost_to_rounding, residuals_from_moments
+from manyfit.metrics.scoring import LinearPredictors, lost_to_rounding, residuals_from_moments
 
 Array = Any
 

@@ -52,7 +52,9 @@ def _of_a_row(method: Method, X: Any) -> Any:
     try:
         return method(made)
     except Exception:  # an encoder may know no 1; other errors are raised again
-        return method(parts[0].compute()[:1])
+        n = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
+        rows = (parts[k].compute()[:1] for k in range(n))
+        return method(next((row for row in rows if len(row)), made))
 
 
 def _by_chunk(method: Method, empty: Array, X: Any) -> Any:

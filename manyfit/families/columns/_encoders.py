@@ -54,7 +54,8 @@ class OneHotEncoderStep:
         known = seen(columns, column, given(step, k, column))
         infrequent = _infrequent(step, known.counts, columns.fold.n_train)
         if known.unknown and (step.handle_unknown in ("error", "warn") or step.drop is not None):
-            raise Unsupported("rows hold an unknown category, for which scikit-learn warns or raises")
+            way_out = "raises unless handle_unknown='ignore'" if step.handle_unknown == "error" else "warns"
+            raise Unsupported(unknown_category(columns, column, way_out))
         kept = [codes for codes, rare in zip(known.codes, infrequent, strict=True) if not rare]
         dropped = self._dropped(step, k, known.labels, infrequent)
         if infrequent.any():
@@ -128,7 +129,9 @@ class OrdinalEncoderStep:
         ranks = [(code, x) for codes, x in zip(known.codes, numbers, strict=True) for code in codes]
         if step.handle_unknown == "error":
             if known.unknown:
-                raise Unsupported("rows hold an unknown category, for which scikit-learn raises")
+                raise Unsupported(
+                    unknown_category(columns, column, "raises unless handle_unknown='use_encoded_value'")
+                )
             return ranks
         if step.unknown_value in taken:
             raise Unsupported("unknown_value is the rank of a category")
@@ -160,6 +163,12 @@ def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] |
     others = tuple(code for one in groups.values() for code in one if code not in known)
     unknown = any(train[code] or test[code] for code in others)
     return Known(listed, codes, counts, others, unknown)
+
+
+def unknown_category(columns: FoldColumns, column: CategoryColumn, what_sklearn_does: str) -> str:
+    """Why a column with an unknown category is left alone."""
+    name = columns.name_of(column)
+    return f"{name} holds an unknown category, for which scikit-learn {what_sklearn_does}"
 
 
 def given(step: Any, k: int, column: CategoryColumn) -> tuple[Any, ...] | None:

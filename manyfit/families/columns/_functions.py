@@ -46,7 +46,7 @@ def _behind(function: Any, columns: FoldColumns) -> tuple[NumberColumn, ...]:
         if part.dtype != np.float64:
             raise Unsupported(f"a function reads numbers of {part.dtype}")
         if columns.fold.has_gaps(part):
-            raise Unsupported("a function reads gaps")
+            raise Unsupported(f"a function reads {columns.name_of(part)}, which has gaps")
         fill = None if part.fill is None else _at(function, part.fill)
         parts.append(replace(part, function=function, fill=fill))
     for part in parts:

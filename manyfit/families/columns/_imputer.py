@@ -58,7 +58,7 @@ class SimpleImputerStep:
             assert isinstance(part, NumberColumn)
             known = columns.fold.known(part)
             if not known.size:
-                raise Unsupported("a column has no number in the training rows")
+                raise Unsupported(f"{columns.name_of(part)} has no number in the training rows")
             fill = self._fill(step, known)
             if part.fill is not None:
                 parts.append(replace(part, dtype=dtype))

@@ -35,12 +35,14 @@ class _Scaler:
         parts, dtype = [], columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
         for part in columns.parts:
             if not isinstance(part, NumberColumn):
-                raise Unsupported(f"{type(step).__name__} reads columns that are not numbers of X")
+                raise Unsupported(
+                    f"{type(step).__name__} reads {columns.name_of(part)}, which is not numbers of X"
+                )
             known = columns.fold.known(part)
             if not known.size:
-                raise Unsupported("a column has no number in the training rows")
+                raise Unsupported(f"{columns.name_of(part)} has no number in the training rows")
             if dtype == np.float32 and known.high - known.low < SINGLE_SPREAD * _largest(known):
-                raise Unsupported("a column of float32 varies little: rounding decides")
+                raise Unsupported(f"{columns.name_of(part)}, of float32, varies little: rounding decides")
             shift, scale = self.learn(step, known)
             shift, scale = part.shift + shift * part.scale, part.scale * scale
             parts.append(replace(part, shift=shift, scale=scale, dtype=dtype))

@@ -36,7 +36,6 @@ from manyfit.folds import (
     SomeRows,
     Unsupported,
     map_threads,
-    merge_spreads,
 )
 
 # Two joint log-likelihoods are told apart if they differ by so many times their rounding.
@@ -120,16 +119,15 @@ class GaussianFamily(Family):
 
 def _merged_fit(sums: ClassSpreads, settings: Sequence[Mapping[str, Any]]) -> OneFit | None:
     """The fit from sums within classes; None where rounding is not known to be small."""
-    classes, counts, means, squares = sums
+    classes, counts, means, squares, n_rows, of_all = sums
     if len(classes) < 2:
         raise Unsupported("the training rows have one class")
-    if not (np.isfinite(means).all() and np.isfinite(squares).all()):
+    if not (np.isfinite(means).all() and np.isfinite(squares).all() and np.isfinite(of_all).all()):
         raise Unsupported("X holds NaN or infinity")
-    n, _, total = merge_spreads(counts, means, squares.sum(axis=0))
     with strict_arithmetic():
-        variances, largest = squares / counts[:, None], (total / n).max()
-    error = float(n + 8.0) * np.finfo(np.float64).eps
-    one = OneFit(classes, counts / n, means, variances, 0.0, largest, error)
+        variances, largest = squares / counts[:, None], of_all.max()
+    error = (n_rows + 8.0) * np.finfo(np.float64).eps
+    one = OneFit(classes, counts / counts.sum(), means, variances, 0.0, largest, error)
     smallest = min(float(setting["var_smoothing"]) for setting in settings)
     least = variances + smallest * largest
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -156,7 +154,11 @@ def _exact_fit(estimator: Any, fold: Fold, is_in_chunks: bool) -> OneFit:
     """The fit of a fold, of which no bit differs from scikit-learn's."""
     if is_in_chunks:
         rows: Any = fold.rows("train")
-        return _fit_in_passes(rows, fold.y_train)
+        if rows.shape[1] > 1 and rows.is_sorted:
+            return _fit_in_passes(rows, fold.y_train, fold.fit_weight)
+        # NumPy adds up a single column in another order.
+        if 2 * rows.shape[0] * rows.X.row_bytes > rows.X.source.memory:
+            raise Unsupported("the training rows of a fold would need more than memory_limit")
     X, y, weights = fold.X_train, fold.y_train, fold.fit_weight
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.shape[1] > 0
     if plain and y.ndim == 1 and y.dtype.kind in "iub" and weights is None:
@@ -188,16 +190,20 @@ def _fit_in_parts(X: Array, y: Array) -> OneFit:
     return OneFit(classes, counts / counts.sum(), means, variances, 0.0, whole.max())
 
 
-def _fit_in_passes(X: SomeRows, y: Array) -> OneFit:
-    """The same in two passes over rows in chunks: NumPy adds up rows one after the other."""
-    if X.shape[1] == 1 or not X.is_sorted:
-        # It adds up a single column in another order.
-        if 2 * X.shape[0] * X.X.row_bytes > X.X.source.memory:
-            raise Unsupported("the training rows of a fold would need more than memory_limit")
-        return _fit_in_parts(np.asarray(X.take(slice(None)), dtype=np.float64), y)
+def _fit_in_passes(X: SomeRows, y: Array, weights: Array | None) -> OneFit:
+    """The same in two passes over rows in chunks: NumPy adds up rows one after the other.
+
+    With weights rows are multiplied by them, and sums divided by those of each class. The variance of all
+    rows, which comes first, has none.
+    """
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise Unsupported("the training rows have one class")
+    if weights is not None:
+        # In the order of ``numpy.average``.
+        counts = np.array([weights[codes == c][:, None].sum(axis=0)[0] for c in range(len(classes))])
+        if np.isclose(counts, 0.0).any():
+            raise Unsupported("a class has no weight in the training rows")
     sizes, means = np.array([len(y), *counts], dtype=np.float64)[:, None], None
     for _ in range(2):
         sums: list[Array | None] = [None] * len(sizes)
@@ -209,6 +215,8 @@ def _fit_in_passes(X: SomeRows, y: Array) -> OneFit:
                     if means is not None:
                         own = own - means[c + 1]
                         own *= own
+                    if weights is not None and c >= 0:
+                        own = own * weights[places][codes[places] == c][:, None]
                     sums[c + 1] = _added(sums[c + 1], own)
             found = np.stack([one for one in sums if one is not None]) / sizes
         if means is None:

@@ -1,14 +1,12 @@
 """Families that are answered from moments."""
 
-from manyfit.families.least_squares import (  # noqa: F401  (they register themselves)
-    _bayesian_ridge,
-    _coordinate_descent,
-    _least_angle,
-    _matching_pursuit,
-    _partial_least_squares,
-    _relevance,
-    _ridge_classifier,
-)
-from manyfit.families.least_squares._ridge import LINEAR_REGRESSION, RIDGE
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyfit.families.least_squares._ridge import LINEAR_REGRESSION, RIDGE
+else:
+    from manyfit.introspection.late_names import late_names
+
+    __getattr__, __dir__ = late_names(__name__, "_ridge")
 
 __all__ = ["LINEAR_REGRESSION", "RIDGE"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from manyfit.families.protocol import Array, LeftOut
 from manyfit.folds import FoldedMatrix, Spectrum
-from manyfit.metrics import lost_predictions
+from manyfit.metrics.scoring import lost_predictions
 
 # A set of rows may hold all but this part of what is known of a direction. Solutions lose as much accuracy,
 # and the equations without the rows as much of their condition.

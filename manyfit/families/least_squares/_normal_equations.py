@@ -6,7 +6,7 @@ import numpy as np
 
 from manyfit.families.protocol import Array
 from manyfit.folds import TransformedMoments, Unsupported
-from manyfit.metrics import LinearPredictors, Rounding
+from manyfit.metrics.scoring import LinearPredictors, Rounding
 
 # A target whose variance is less than this part of its squared mean may be a constant.
 MIN_VARIATION = 1e-20

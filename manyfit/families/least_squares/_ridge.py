@@ -24,7 +24,9 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import FoldedMatrix, Spectrum, TransformedMoments, Unsupported
-from manyfit.metrics import LinearPredictors, Rounding
+from manyfit.metrics.scoring import LinearPredictors, Rounding
+
+__all__ = ["LINEAR_REGRESSION", "RIDGE"]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits.
 MIN_SPECTRAL_RATIO = 1e-12

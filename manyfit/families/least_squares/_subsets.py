@@ -4,7 +4,7 @@ import numpy as np
 
 from manyfit.families.protocol import Array, SubsetAnswers
 from manyfit.folds import TransformedMoments, Unsupported
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
 
 SINGULAR = "the normal equations of these columns are (nearly) singular"
 

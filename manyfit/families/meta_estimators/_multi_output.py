@@ -12,7 +12,7 @@ from manyfit.families.meta_estimators._transformed_target import answers_on
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
 from manyfit.families.protocol import LinearAnswers
 from manyfit.folds import FoldedData, Unsupported
-from manyfit.metrics import LinearPredictors, Rounding
+from manyfit.metrics.scoring import LinearPredictors, Rounding
 
 
 @register_wrapper

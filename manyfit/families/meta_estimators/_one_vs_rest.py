@@ -14,14 +14,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
 from manyfit.families.protocol import Answers, Array, Cost, Iterations, Shape
-from manyfit.families.smooth import (
-    Decisions,
-    GLMAnswers,
-    Link,
-    Probabilities,
-    cost_of_classes,
-    linked_answers,
-)
+from manyfit.families.smooth._cost import cost_of_classes
+from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Link, Probabilities, linked_answers
 from manyfit.families.smooth.solver._losses import expit
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import FoldedData, PassData, Unsupported, require_classes

@@ -13,11 +13,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from manyfit._compat import check_parameters, own_output_container
-from manyfit.families.columns import ELEMENTWISE
+from manyfit.families.columns._functions import ELEMENTWISE
 from manyfit.families.meta_estimators._wrapped import TargetFunction, WrappedFamily, register_wrapper
 from manyfit.families.protocol import Array, Family, LinearAnswers, Role, recorded_warnings
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
 
 # Functions are inverse to each other for scikit-learn where a round trip changes less than this.
 RELATIVE, ABSOLUTE = 1e-7, 1e-9

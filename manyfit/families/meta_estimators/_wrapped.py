@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from manyfit.families.protocol import Array, Cost, Family, MomentSums, Shape
+from manyfit.families.protocol import WRAPPERS, Array, Cost, Family, MomentSums, Shape
 from manyfit.folds import Unsupported
+from manyfit.introspection.class_names import ClassTable
 
 TargetFunction = Callable[[Array], Array]
-
-_wrappers: dict[type, type[WrappedFamily]] = {}
 
 W = TypeVar("W", bound="type[WrappedFamily]")
 
@@ -63,9 +62,12 @@ class WrappedFamily(Family):
         return self.inner.cost(estimator, settings, shape)
 
 
+_wrappers = ClassTable[type[WrappedFamily]](WRAPPERS)
+
+
 def register_wrapper(cls: W) -> W:
     """Let a wrapped family answer for its meta-estimator; returns it."""
-    _wrappers[cls.wraps] = cls
+    _wrappers.register(cls, cls.wraps)
     return cls
 
 
@@ -80,7 +82,9 @@ def family_in(kind: type, family: Family, wrapper: Any) -> Family:
     `wrapper` is the meta-estimator without the estimator. Raises `Unsupported` if its parameters are not
     served.
     """
-    wrapped = _wrappers[kind](family, wrapper)
+    found = wrapper_of(kind)
+    assert found is not None
+    wrapped = found(family, wrapper)
     wrapped.check_wrapper()
     return wrapped
 

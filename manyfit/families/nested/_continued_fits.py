@@ -2,82 +2,80 @@
 
 from __future__ import annotations
 
-import numbers
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.pipeline import Pipeline
 
-from manyfit._compat import bytes_of_boosting, has_callbacks
+from manyfit._compat import bytes_of_boosting, num_samples
+from manyfit.families.nested._continuable import size_of, why_anew
 from manyfit.families.nested._ensemble_stores import Ensemble, EnsembleStore
 from manyfit.introspection.stable_digest import digest_of_parts
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
-# The parameter that says how many members an ensemble has. Their ``warm_start`` draws the random numbers that
-# a longer fit would have drawn, and adds the same numbers in the same order. Not GradientBoosting: its fits
-# add products in NumPy, its predictions in compiled code, where a processor may round only once.
-_SIZES: dict[type, str] = dict.fromkeys(
-    (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor), "n_estimators"
-) | dict.fromkeys((HistGradientBoostingClassifier, HistGradientBoostingRegressor), "max_iter")
-# From so many rows on, ``early_stopping="auto"`` stops.
-_MOST_WITHOUT_STOPPING = 10_000
 # Bytes of a node of a tree, without its value.
 _NODE = 64
+NOT_KEPT = "the model of the round before was not kept, or is lost (memory_limit, a checkpoint, a worker)"
 
 
-def can_continue(estimator: Any, parameter: str) -> bool:
-    """Whether a fit with a larger value of a parameter may go on from one with a smaller value."""
-    step, _, name = parameter.rpartition("__")
-    if type(estimator) is Pipeline and estimator.steps[-1][0] == step:
-        estimator, step = estimator.steps[-1][1], ""
-    return not step and _SIZES.get(type(estimator)) == name
+@dataclass
+class Continued:
+    """How many fits went on, with how many members in all; others of later rounds by why they did not."""
+
+    fits: int = 0
+    members: int = 0
+    anew: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Continued) -> None:
+        """Add the counts of other fits."""
+        self.fits += other.fits
+        self.members += other.members
+        self.anew.update(other.anew)
 
 
 class ContinuedFits:
-    """Fits of a round of a search, which go on from the ensembles of the round before in a store."""
+    """Fits of a round of a search, which go on from the ensembles of the round before in a store.
 
-    def __init__(self, store: EnsembleStore) -> None:
-        self._store = store
-        self.n_members_kept = 0  # members that fits did not make, since the round before had made them
+    `round`: the number of the round, from 1 on; those of the first one have nothing to go on from.
+    """
+
+    def __init__(self, store: EnsembleStore, round: int = 0) -> None:
+        self.store, self.round = store, round
+        self.counts = Continued()
 
     def next_round(self) -> None:
         """Forget the round before the last one."""
-        self._store.next_round()
+        self.round += 1
+        self.store.next_round()
 
     def part(self) -> ContinuedFits:
-        """The same for the fits of a task, with a count of its own."""
-        return ContinuedFits(self._store)
+        """The same for the fits of a task, with counts of its own."""
+        return ContinuedFits(self.store, self.round)
 
     def fit(self, model: Any, X: Any, *y: Any, **params: Any) -> Any:
         """Fit a model, from that of the round before with the same parameters and rows, if there is one.
 
         Of a pipeline the last step goes on, if its steps get no parameters of ``fit``.
         """
-        if type(model) is Pipeline and len(model.steps) > 1 and not params and _is_plain(model):
+        why = why_anew(model, num_samples(X), params)
+        if type(model) is Pipeline and len(model.steps) > 1 and not why:
             rows = model[:-1].fit_transform(X, *y)
             self.fit(model.steps[-1][1], rows, *y)
             return model
-        size = _SIZES.get(type(model))
-        if size is None or not _is_repeatable(model, X):
+        name = "" if why else _name_of(model, (X, *y, params))
+        if not name:
+            self._count_anew(why or "rows or parameters that only their object tells apart")
             return model.fit(X, *y, **params)
-        try:
-            name = _name_of(model, size, (X, *y, params))
-        except Unkeyable:
-            return model.fit(X, *y, **params)
-        n, fitted = self._store.take(name) or (0, {})
+        size = size_of(model)
+        n, fitted = self.store.take(name) or (0, {})
         given = {*vars(model)}
         if not 0 < n < getattr(model, size):
+            self._count_anew(NOT_KEPT)
             model.fit(X, *y, **params)
         else:
             vars(model).update(fitted)
@@ -86,39 +84,32 @@ class ContinuedFits:
                 model.fit(X, *y, **params)
             finally:
                 model.warm_start = False
-            self.n_members_kept += n
+            self.counts.add(Continued(1, n))
         fitted = {name: vars(model)[name] for name in vars(model).keys() - given}
-        self._store.keep(name, Ensemble(getattr(model, size), fitted), _bytes_of(fitted))
+        self.store.keep(name, Ensemble(getattr(model, size), fitted), _bytes_of(fitted))
         return model
 
+    def _count_anew(self, why: str) -> None:
+        if self.round > 1:
+            self.counts.anew[why] += 1
 
-def _name_of(model: Any, size: str, data: tuple[Any, ...]) -> str:
-    """The name of a fit of any size: a digest of what decides it, which is the same in all processes."""
+
+def _name_of(model: Any, data: tuple[Any, ...]) -> str:
+    """The name of a fit of any size: a digest of what decides it, which is the same in all processes.
+
+    Empty if something is known by its identity only.
+    """
+    size = size_of(model)
     params = {name: value for name, value in model.get_params(deep=False).items() if name != size}
-    digest, *identities = structural_key((type(model).__name__, params, data), by_identity=False)
     try:
+        digest, *identities = structural_key((type(model).__name__, params, data), by_identity=False)
         # Classes and functions, which pickle names by their modules.
         names = [pickle.dumps(one.thing) for one in identities]
-    except Exception as error:
-        raise Unkeyable("a function without a module") from error
+    except Unkeyable:
+        return ""
+    except Exception:  # a function without a module
+        return ""
     return digest_of_parts("fit", digest.encode(), *names).hex()
-
-
-def _is_plain(pipeline: Pipeline) -> bool:
-    """Whether ``fit`` of a pipeline fits its own steps one after the other, and does nothing else."""
-    options = (pipeline.memory, pipeline.transform_input, pipeline.verbose or None)
-    own = all(one is None for one in options) and not has_callbacks(pipeline)
-    return own and type(pipeline.steps[-1][1]) in _SIZES
-
-
-def _is_repeatable(model: Any, X: Any) -> bool:
-    """Whether a fit that goes on is the longer fit to the bit, with the same warnings."""
-    if model.warm_start or model.verbose or not isinstance(model.random_state, numbers.Integral):
-        return False
-    if isinstance(model, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
-        stops = model.early_stopping
-        return stops is False or (stops == "auto" and X.shape[0] <= _MOST_WITHOUT_STOPPING)
-    return not model.oob_score and not isinstance(getattr(model, "class_weight", None), str)
 
 
 def _bytes_of(fitted: dict[str, Any]) -> int:

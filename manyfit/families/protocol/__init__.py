@@ -1,7 +1,15 @@
 """The protocol of families: its questions, its answers, their checks, and the registry."""
 
 from manyfit.families.protocol._answer_checks import require_valid_answers
-from manyfit.families.protocol._answers import Answers, LinearAnswers, Predictions, Responses, Role
+from manyfit.families.protocol._answers import (
+    STOPS_EARLY,
+    Answers,
+    LinearAnswers,
+    Predictions,
+    Responses,
+    Role,
+)
+from manyfit.families.protocol._catalog import WRAPPERS
 from manyfit.families.protocol._left_out import LeavesOut, LeavesRowsOut, LeftOut
 from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
 from manyfit.families.protocol._protocol import (
@@ -23,13 +31,14 @@ from manyfit.families.protocol._registry import (
     register_affine_step,
     register_column_step,
     register_family,
-    register_on_demand,
     unregister_family,
 )
 from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
 from manyfit.folds import Array
 
 __all__ = [
+    "STOPS_EARLY",
+    "WRAPPERS",
     "AffineStep",
     "Answers",
     "Array",
@@ -58,7 +67,6 @@ __all__ = [
     "register_affine_step",
     "register_column_step",
     "register_family",
-    "register_on_demand",
     "require_number",
     "require_usual_numbers",
     "require_valid_answers",

@@ -10,9 +10,17 @@ from typing import Any, Literal
 import numpy as np
 
 from manyfit.folds import Array, Fold, Moments
-from manyfit.metrics import LinearPredictors, Residuals, Rounding, lost_to_rounding, residuals_from_moments
+from manyfit.metrics.scoring import (
+    LinearPredictors,
+    Residuals,
+    Rounding,
+    lost_to_rounding,
+    residuals_from_moments,
+)
 
 Role = Literal["train", "test"]
+# Why a family of iterations leaves a setting to scikit-learn.
+STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 class Responses(Mapping[str, Array]):

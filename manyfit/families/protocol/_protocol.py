@@ -56,8 +56,8 @@ class FoldRows:
 class ClassSums(FoldRows):
     """`Family.reads`: as `FoldRows`, and sums over the training rows of each class.
 
-    Without steps before the estimator, without weights and on the host, `fit_many` gets a `ClassedFold`,
-    whose sums are made in one pass for all folds; else a `SingleFold`.
+    Without steps before the estimator and on the host, `fit_many` gets a `ClassedFold`, whose sums are made
+    in one pass for all folds; else a `SingleFold`. With weights it does so of an X in chunks only.
 
     Attributes
     ----------

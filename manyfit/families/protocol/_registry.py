@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Set
+from collections.abc import Set
 from typing import Any, TypeVar
 
+from manyfit.families.protocol._catalog import AFFINE_STEPS, COLUMN_STEPS, FAMILIES
 from manyfit.families.protocol._protocol import (
     AffineStep,
     ColumnStep,
@@ -14,11 +15,11 @@ from manyfit.families.protocol._protocol import (
     Iterations,
     MomentSums,
 )
+from manyfit.introspection.class_names import ClassTable
 
-_families: dict[type, Family] = {}
-_on_demand: dict[str, Callable[[], None]] = {}
-_affine_steps: dict[type, AffineStep] = {}
-_column_steps: dict[type, ColumnStep] = {}
+_families = ClassTable[Family](FAMILIES)
+_affine_steps = ClassTable[AffineStep](AFFINE_STEPS)
+_column_steps = ClassTable[ColumnStep](COLUMN_STEPS)
 
 F = TypeVar("F", bound=Family)
 A = TypeVar("A", bound=AffineStep)
@@ -46,8 +47,7 @@ def register_family(family: F) -> F:
         that `Family` describes.
     """
     _require_valid(family)
-    for cls in family.serves:
-        _families[cls] = family
+    _families.register(family, *family.serves)
     return family
 
 
@@ -92,9 +92,7 @@ def unregister_family(family: Family) -> None:
     family : Family
         The instance that was registered. Types that another family has taken over stay with that one.
     """
-    for cls in family.serves:
-        if _families.get(cls) is family:
-            del _families[cls]
+    _families.remove(family, *family.serves)
 
 
 def register_affine_step(step: A) -> A:
@@ -112,8 +110,7 @@ def register_affine_step(step: A) -> A:
     AffineStep
         The same object.
     """
-    for cls in step.serves:
-        _affine_steps[cls] = step
+    _affine_steps.register(step, *step.serves)
     return step
 
 
@@ -125,16 +122,7 @@ def family_of(cls: type) -> Family | None:
     Family or None
         None if none is registered for `cls` itself; those of its bases do not count.
     """
-    if cls not in _families:
-        register = _on_demand.pop(cls.__module__.partition(".")[0], None)
-        if register is not None:
-            register()
     return _families.get(cls)
-
-
-def register_on_demand(package: str, register: Callable[[], None]) -> None:
-    """Call `register` when the family of a class of this package is first asked for."""
-    _on_demand[package] = register
 
 
 def affine_step_of(cls: type) -> AffineStep | None:
@@ -150,8 +138,7 @@ def affine_step_of(cls: type) -> AffineStep | None:
 
 def register_column_step(step: ColumnStep) -> None:
     """Let a step read the columns of folds in every search of this process."""
-    for cls in step.serves:
-        _column_steps[cls] = step
+    _column_steps.register(step, *step.serves)
 
 
 def column_step_of(cls: type) -> ColumnStep | None:

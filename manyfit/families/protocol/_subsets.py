@@ -9,7 +9,7 @@ import numpy as np
 
 from manyfit.families.protocol._answers import LinearAnswers
 from manyfit.folds import Array, Moments, TransformedMoments
-from manyfit.metrics import Residuals, lost_predictions
+from manyfit.metrics.scoring import Residuals, lost_predictions
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, l
 from manyfit.folds import PassData, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
+__all__ = ["TWEEDIE"]
+
 
 class TweedieFamily(Family):
     """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
@@ -98,4 +100,4 @@ def _power(estimator: Any) -> Any:
     )
 
 
-TWEEDIE = register_family(TweedieFamily())
+TWEEDIE: Family = register_family(TweedieFamily())

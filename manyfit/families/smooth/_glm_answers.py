@@ -10,11 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyfit.arrays import array_namespace, block_size, float_dtype
-from manyfit.families.protocol import Answers, Array, Role
+from manyfit.families.protocol import STOPS_EARLY, Answers, Array, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
+
+__all__ = ["GLMAnswers", "Probabilities"]
 
 # Predictions whose labels are checked at a time: 8 MiB of float64, several times in memory.
 PREDICTED = 2**20
@@ -196,7 +198,6 @@ def _lead(Z: Any) -> Any:
 
 
 NOT_CONVERGED = "the iterations of the shared fits did not converge"
-STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 def linked_answers(fitted: Iterable[PathSolution], link: Link) -> Iterator[GLMAnswers]:

@@ -15,7 +15,7 @@ from manyfit.families.protocol import Array, Cost, Shape, recorded_warnings
 from manyfit.families.smooth._quadratic import minimise_with_l1
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import PassData, Unsupported
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
 
 # A result is followed until it violates the conditions of an optimum by this share of what `tol` allows.
 TOL_SHARE = 1e-2

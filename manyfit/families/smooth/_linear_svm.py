@@ -19,6 +19,8 @@ from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, require_classes
 
+__all__ = ["LINEAR_SVC", "LINEAR_SVR"]
+
 
 class LinearSVCFamily(Family):
     """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
@@ -141,5 +143,5 @@ def _one_against_the_rest(weights: Array, k: int) -> Array:
     return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
 
 
-LINEAR_SVC = register_family(LinearSVCFamily())
-LINEAR_SVR = register_family(LinearSVRFamily())
+LINEAR_SVC: Family = register_family(LinearSVCFamily())
+LINEAR_SVR: Family = register_family(LinearSVRFamily())

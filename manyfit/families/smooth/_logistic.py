@@ -21,6 +21,8 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, STEEP, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
+__all__ = ["LOGISTIC"]
+
 # Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 # Newton's method of liblinear takes fewer iterations than this where L-BFGS takes hundreds of steps.
@@ -129,4 +131,4 @@ def _penalty(estimator: Any) -> str | None:
     return None if penalty is None else str(penalty)
 
 
-LOGISTIC = register_family(LogisticFamily())
+LOGISTIC: Family = register_family(LogisticFamily())

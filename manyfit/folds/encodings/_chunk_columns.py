@@ -132,7 +132,7 @@ def merge_sums(one: ColumnSums | str, other: ColumnSums | str) -> ColumnSums | s
     return ColumnSums(one.spreads.merged(other.spreads), one.gaps + other.gaps, middle, has_gaps)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ColumnCodes:
     """The categories of a column in some neighbouring rows.
 
@@ -142,18 +142,16 @@ class ColumnCodes:
         The code of each label, in the order in which labels were found.
     codes : list of ndarray of int
         The codes of the rows, in order.
+    nbytes : int
+        Bytes of the codes.
     """
 
     number: dict[Any, int]
     codes: list[Array]
+    nbytes: int
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the codes."""
-        return sum(one.nbytes for one in self.codes)
-
-    def categories(self) -> Categories:
-        """The categories in scikit-learn's order; raises `Unsupported` for several types."""
+    def take_categories(self) -> Categories:
+        """The categories in scikit-learn's order, and no codes here; `Unsupported` for several types."""
         gaps = [v for v in self.number if v is None or v == _NAN]
         known = [v for v in self.number if not (v is None or v == _NAN)]
         if len(gaps) > 1 or len({type(v) is str for v in known}) > 1:
@@ -162,7 +160,11 @@ class ColumnCodes:
         ordered = [*sorted(known), *gaps]
         place = np.empty(len(ordered), dtype=np.min_scalar_type(max(len(ordered) - 1, 0)))
         place[[self.number[label] for label in ordered]] = np.arange(len(ordered))
-        codes = np.concatenate([place[own] for own in self.codes])
+        codes, stop = np.empty(sum(map(len, self.codes)), dtype=place.dtype), 0
+        for own in self.codes:
+            start, stop = stop, stop + len(own)
+            codes[start:stop] = place[own]
+        self.codes.clear()
         return Categories((*sorted(known), *missing), codes, missing[0] if missing else ...)
 
 
@@ -185,7 +187,7 @@ class EncodeColumns:
             return str(why)
         labels = [_NAN if v != v else float(v) if as_floats else v for v in own.labels]
         codes = own.codes.astype(_code_dtype(len(labels)))
-        return ColumnCodes({label: code for code, label in enumerate(labels)}, [codes])
+        return ColumnCodes({label: code for code, label in enumerate(labels)}, [codes], codes.nbytes)
 
 
 def merge_codes(one: ColumnCodes | str, other: ColumnCodes | str) -> ColumnCodes | str:
@@ -195,7 +197,9 @@ def merge_codes(one: ColumnCodes | str, other: ColumnCodes | str) -> ColumnCodes
     number = one.number.setdefault
     place = np.array([number(label, len(one.number)) for label in other.number], dtype=np.intp)
     place = place.astype(_code_dtype(len(one.number)))
-    one.codes.extend(place[codes] for codes in other.codes)
+    moved = [place[codes] for codes in other.codes]
+    one.codes += moved
+    one.nbytes += sum(codes.nbytes for codes in moved)
     return one
 
 
@@ -203,6 +207,15 @@ def _code_dtype(n_labels: int) -> np.dtype[Any]:
     return np.min_scalar_type(max(n_labels - 1, 0))
 
 
-def read_numbers(X: Any, rows: slice, table: Table, local: list[Rows]) -> list[tuple[slice, Array]]:
-    """The rows of a read, and the numbers of its one column."""
-    return [(rows, table.numbers(0))]
+@dataclass(frozen=True)
+class ReadNumbers:
+    """The rows of a read, and the numbers of its one column behind a function."""
+
+    function: Function
+
+    def __call__(self, X: Any, rows: slice, table: Table, local: list[Rows]) -> list[tuple[slice, Array]]:
+        values = table.numbers(0)
+        if self.function is not None:
+            with np.errstate(all="ignore"):
+                values = self.function(values)
+        return [(rows, values)]

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit._config.sizes import format_count
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._chunk_columns import (
     ColumnReads,
     ColumnSums,
     EncodeColumns,
     Function,
+    ReadNumbers,
     SumColumns,
     merge_codes,
     merge_sums,
-    read_numbers,
 )
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
@@ -44,13 +45,13 @@ class ChunkTable(Table):
     def __init__(self, rows: ChunkRows, groups: Sequence[AtomGroup], memory: int) -> None:
         self.rows, self.groups, self._memory = rows, groups, memory
         self._first = Table(rows.load_frame(0, 1))
-        self.is_frame, self.shape = self._first.is_frame, rows.shape
+        self.is_frame, self.names, self.shape = self._first.is_frame, self._first.names, rows.shape
         dtypes = getattr(rows, "dtypes", None) or [rows.dtype] * rows.shape[1]
         self.kinds = [  # type: ignore[misc]
             (None, np.dtype(object)) if dtype is None else (dtype.kind, dtype) for dtype in dtypes
         ]
         self._together: list[tuple[int, ...]] = [tuple(range(self.shape[1]))]
-        self._numbers: dict[int, Array] = {}
+        self._kept: dict[tuple[int, Function], Array] = {}
         self._categories: dict[int, Categories] = {}
         self._sums: dict[tuple[int, Function], ColumnSums | str] = {}
 
@@ -87,34 +88,51 @@ class ChunkTable(Table):
         own = next(one for one in reversed(self._together) if j in one)
         return [c for c in own if c == j or ((self.kinds[c][0] is not None) == numbers and c not in done)]
 
-    def numbers(self, j: int) -> Array:
-        """A column as float64 with NaN for gaps, (n,), which is kept; `Unsupported` for want of memory."""
-        if j not in self._numbers:
-            n = self.shape[0]
-            if 8 * n * (len(self._numbers) + 1) > self._memory // KEPT_PARTS:
-                raise Unsupported(
-                    f"a step needs all numbers of a column of X at once, {8 * n:,} bytes, and X is read in "
-                    "chunks: columns that are kept take a quarter of memory_limit at most"
-                )
+    def numbers(self, j: int, function: Function = None) -> Array:
+        """A column as float64 with NaN for gaps, (n,), behind an elementwise function; it is kept.
+
+        Raises `Unsupported` for want of memory.
+        """
+        key = j, function
+        if key not in self._kept:
             self._first.numbers(j)  # refuses its dtype
-            out = np.empty(n)
-            for _, _, parts in ColumnReads(self.rows, [j]).nodes(read_numbers, operator.add, None):
+            self._require_memory(j, function)
+            out = np.empty(self.shape[0])
+            for _, _, parts in ColumnReads(self.rows, [j]).nodes(ReadNumbers(function), operator.add, None):
                 for rows, own in parts:
                     out[rows] = own
-            self._numbers[j] = out
-        return self._numbers[j]
+            self._kept[key] = out
+        return self._kept[key]
+
+    def _require_memory(self, j: int, function: Function) -> None:
+        """Raise `Unsupported` if a column cannot be kept beside those that are kept."""
+        n, limit = self.shape[0], self._memory // KEPT_PARTS
+        if 8 * n * (len(self._kept) + 1) <= limit:
+            return
+        done = {c for c, other in self._kept if other is function}
+        wanted = 8 * n * len({*self._kept, *((c, function) for c in self._beside(j, done, numbers=True))})
+        columns = format_count(wanted // (8 * n), "column")
+        raise Unsupported(
+            f"a step needs all numbers of {self._name(j)} at once. With the others that are kept these are "
+            f"{columns} of {8 * n:,} bytes, {wanted:,} bytes together. They may take {limit:,} bytes, a "
+            f"quarter of memory_limit. Set memory_limit={KEPT_PARTS * wanted} or more, or choose steps "
+            "without medians, quantiles and most frequent numbers"
+        )
 
     def sums(self, j: int, function: Function) -> ColumnSums:
         """The summary of a column of numbers behind an elementwise function."""
         if (j, function) not in self._sums:
             if self.kinds[j][0] is None:
-                raise Unsupported("a column that is no numbers is read as numbers")
+                raise Unsupported(f"{self._name(j)} is read as numbers, and holds none")
             done = {c for c, other in self._sums if other is function}
             self._sum(self._beside(j, done, numbers=True), function)
         found = self._sums[j, function]
         if isinstance(found, str):
-            raise Unsupported(found)
+            raise Unsupported(f"{found} ({self._name(j)})")
         return found
+
+    def _name(self, j: int) -> str:
+        return f"column {self.names[j]!r}"
 
     def _sum(self, columns: list[int], function: Function) -> None:
         for j in columns:
@@ -137,9 +155,10 @@ class ChunkTable(Table):
         for node in ColumnReads(self.rows, columns).nodes(work, tree.merge, None):
             tree.add(*node)
             found = [one for _, _, part in tree.nodes() for one in part]
-            if why := next((one for one in found if isinstance(one, str)), ""):
-                raise Unsupported(why)
+            for i, why in enumerate(found):
+                if isinstance(why, str):
+                    raise Unsupported(f"{why} ({self._name(columns[i % len(columns)])})")
             if kept + sum(one.nbytes for one in found) > self._memory // 2:
                 raise Unsupported("the codes of the categories of X take more than half of memory_limit")
         for j, one in zip(columns, tree.result(), strict=True):
-            self._categories[j] = one.categories()
+            self._categories[j] = one.take_categories()

@@ -217,13 +217,18 @@ class FoldColumns:
         """The columns as numbers that a step reads; raises `Unsupported` for gaps and for float32."""
         name = type(step).__name__
         numbers = tuple(part for part in self.parts if isinstance(part, NumberColumn))
-        if len(numbers) < len(self.parts):
-            raise Unsupported(f"{name} reads columns that are not numbers of X")
-        if any(self.fold.has_gaps(part) for part in numbers):
-            raise Unsupported(f"{name} reads gaps")
+        for part in self.parts:
+            if not isinstance(part, NumberColumn):
+                raise Unsupported(f"{name} reads {self.name_of(part)}, which is not numbers of X")
+            if self.fold.has_gaps(part):
+                raise Unsupported(f"{name} reads {self.name_of(part)}, which has gaps")
         if self.dtype == np.float32 or self.is_rounded:
             raise Unsupported(f"{name} reads numbers of float32")
         return numbers
+
+    def name_of(self, part: Part) -> str:
+        """The name of a column, for messages."""
+        return "a column" if isinstance(part, LinearColumns) else self.fold.encoding.name(part.j)
 
     def selected(self, index: Sequence[int]) -> FoldColumns:
         """Some of the columns."""
@@ -271,9 +276,9 @@ class FoldColumns:
 
     def _number_as_linear(self, part: NumberColumn | ObjectColumn | CategoryColumn) -> LinearColumns:
         if not isinstance(part, NumberColumn):
-            raise Unsupported("a column that holds no numbers is left as it is")
+            raise Unsupported(f"{self.name_of(part)} holds no numbers, and no step encodes it")
         if self.fold.has_gaps(part):
-            raise Unsupported("a gap is left in X")
+            raise Unsupported(f"{self.name_of(part)} has gaps that no step fills")
         value, gap = self.fold.encoding.number_index(part.j, part.function)
         rows, numbers = [value], [1.0 / part.scale]
         if gap is not None:

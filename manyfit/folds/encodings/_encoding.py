@@ -94,6 +94,10 @@ class Encoding(MixedRows):
         """Rows of X, and columns of G so far."""
         return self.table.shape[0], self._width
 
+    def name(self, j: int) -> str:
+        """The name of a column of X, for messages."""
+        return f"column {self.table.names[j]!r}"
+
     def derived(self, j: int, function: Callable[[Array], Array] | None) -> tuple[Array, float]:
         """A column of numbers, NaN in gaps, behind an elementwise function; and the median of its values."""
         key = (j, function)
@@ -103,13 +107,13 @@ class Encoding(MixedRows):
                 with np.errstate(all="ignore"):
                     changed = function(values)
                 if not np.array_equal(np.isfinite(changed), np.isfinite(values)):
-                    raise Unsupported("a function has no finite value for an entry of X")
+                    raise Unsupported(f"a function has no finite value for an entry of {self.name(j)}")
                 values = changed
             if not (np.isfinite(values) | np.isnan(values)).all():
-                raise Unsupported("X holds infinity")
+                raise Unsupported(f"{self.name(j)} holds infinity")
             known = values[~np.isnan(values)]
             if not known.size:
-                raise Unsupported("a column of X holds no number")
+                raise Unsupported(f"{self.name(j)} holds no number")
             self._numbers[key] = values, float(np.sort(known)[known.size // 2])
         return self._numbers[key]
 

@@ -44,7 +44,7 @@ class Table:
         if 0 in X.shape:
             raise Unsupported(f"X is empty: shape {X.shape}")
         self._X, self.is_frame, self.shape = X, is_frame, (int(X.shape[0]), int(X.shape[1]))
-        names = list(X.columns) if is_frame else list(range(X.shape[1]))
+        self.names = names = list(X.columns) if is_frame else list(range(X.shape[1]))
         if len(set(names)) < len(names) or (is_frame and not all(isinstance(name, str) for name in names)):
             raise Unsupported("columns of X have the same name, or names that are no strings")
         self._numbers: dict[int, Array] = {}

@@ -1,8 +1,8 @@
 """Moments of the rows of each class, summed once for the atoms of the splits and merged for training sets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.splits._atoms import AtomGroup
 
 Array = NDArray[Any]
+_Spreads = tuple[Array, Array, Array]
+"""Counts, means and squares about them."""
 
 # Values that are centred and squared at a time: they stay in the second-level cache.
 BLOCK_VALUES, MIN_BLOCK_ROWS = 2**15, 64
@@ -35,12 +37,17 @@ class ClassMoments:
 
 
 class ClassSpreads(NamedTuple):
-    """The same without products: `means` and `squares` about them, (C, p)."""
+    """The same without products: `means` and `squares` about them, (C, p).
+
+    With sample weights, `counts` are weights, and rows count by theirs in `means` and `squares`.
+    """
 
     labels: Array
     counts: Array  # (C,)
     means: Array
     squares: Array
+    n_rows: float
+    variances: Array  # (p,), of the rows of all classes, without weights
 
 
 class Labels(NamedTuple):
@@ -115,14 +122,15 @@ class ClassAtoms:
             np.stack([merged[c].scatter for c in kept]),
         )
 
-    def spreads(self) -> tuple[Array, Array, Array]:
-        """Counts (n_atoms, n_classes), means and squares about them (n_atoms, n_classes, p)."""
+    def spreads(self, weights: Array | None = None) -> list[_Spreads]:
+        """Counts (n_atoms, n_classes), means and squares about them (n_atoms, n_classes, p).
+
+        With weights, (n,), of rows that are read in chunks, the same with them follows.
+        """
         X: RowReader = self._X
-        counts, (means, squares) = np.zeros(self.shape), np.zeros((2, *self.shape, X.shape[1]))
         if hasattr(X, "held"):  # rows that are read in chunks
-            for (a, c, _), spread in zip(self._sets, _spreads_in_chunks(X, self._sets), strict=True):
-                counts[a, c], means[a, c], squares[a, c] = spread
-            return counts, means, squares
+            return [self._placed(one) for one in _spreads_in_chunks(X, self._sets, weights)]
+        counts, means, squares = self._placed([])
 
         def task(item: tuple[int, int, Array]) -> None:
             a, c, rows = item
@@ -133,21 +141,37 @@ class ClassAtoms:
         else:
             for item in self._sets:
                 task(item)
+        return [(counts, means, squares)]
+
+    def _placed(self, found: Sequence[tuple[float, Array, Array]]) -> _Spreads:
+        """The spreads of sets, by atom and class; zeros where there are none."""
+        counts, (means, squares) = np.zeros(self.shape), np.zeros((2, *self.shape, self._X.shape[1]))
+        for (a, c, _), one in zip(self._sets, found, strict=False):
+            counts[a, c], means[a, c], squares[a, c] = one
         return counts, means, squares
 
-    def merged_spreads(self, spreads: tuple[Array, Array, Array], i: int) -> ClassSpreads:
+    def merged_spreads(self, spreads: Sequence[_Spreads], i: int) -> ClassSpreads:
         """Means and squares of the classes of the training rows of split `i`."""
         repeats = self.weights(i)
         used = np.flatnonzero(repeats)  # atoms that are left out may hold NaN
-        own, means, squares = (one[used] for one in spreads)
-        counts = repeats[used, None] * own
-        kept = np.flatnonzero(counts.any(axis=0))
+        kept = np.flatnonzero((repeats[used, None] * spreads[0][0][used]).any(axis=0))
         if not kept.size:
             raise Unsupported(NO_ROWS)
-        merged = merge_spreads(
-            counts[:, kept], means[:, kept], np.einsum("a,acp->cp", repeats[used], squares[:, kept])
-        )
-        return ClassSpreads(self._y.labels[kept], *merged)
+
+        def merged(counts: Array, means: Array, squares: Array) -> _Spreads:
+            counts, means, squares = (one[used][:, kept] for one in (counts, means, squares))
+            return merge_spreads(
+                repeats[used, None] * counts, means, np.einsum("a,acp->cp", repeats[used], squares)
+            )
+
+        counts, means, squares = merged(*spreads[0])
+        n, _, total = merge_spreads(counts, means, squares.sum(axis=0))
+        if len(spreads) > 1:
+            counts, means, squares = merged(*spreads[1])
+            if np.isclose(counts, 0.0).any():
+                raise Unsupported("a class has no weight in the training rows")
+        with np.errstate(invalid="ignore"):
+            return ClassSpreads(self._y.labels[kept], counts, means, squares, float(n), total / n)
 
 
 def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, Array, Array]:
@@ -161,19 +185,32 @@ def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, A
         return total, mean, squares + (counts[..., None] * (means - mean) ** 2).sum(axis=0)
 
 
-def _spreads_in_chunks(X: Any, sets: list[tuple[int, int, Array]]) -> list[tuple[float, Array, Array]]:
-    """`_spread` of all sets in one pass over the chunks, merged in order."""
-    found = X.reduced(_spreads_in_read, SetwiseMerge(merge_two_spreads), [np.sort(own) for _, _, own in sets])
-    none = 0.0, *np.zeros((2, X.shape[1]))
-    return [none if one is None else one for one in found or [None] * len(sets)]
+def _spreads_in_chunks(
+    X: Any, sets: list[tuple[int, int, Array]], weights: Array | None
+) -> list[list[tuple[float, Array, Array]]]:
+    """`_spread` of all sets in one pass over the chunks, merged in order, and with weights, if given."""
+    work, rows = _SpreadsInRead(weights), [np.sort(own) for _, _, own in sets]
+    none, n = (0.0, *np.zeros((2, X.shape[1]))), len(sets)
+    found = X.reduced(work, SetwiseMerge(merge_two_spreads), rows) or [None] * (2 * n)
+    found = [none if one is None else one for one in found]
+    return [found[:n]] if weights is None else [found[:n], found[n:]]
 
 
-def _spreads_in_read(X: Any, rows: slice, block: Any, local: list[Array]) -> list[Any]:
-    """`_spread` of each set in a read that is in memory, None for a set without rows."""
-    found = [_spread(block, own) if len(own) else None for own in local]
-    if not all(one is None or np.isfinite(one[2]).all() for one in found):
-        X.require_finite(rows, block)
-    return found
+@dataclass(frozen=True)
+class _SpreadsInRead:
+    """`_spread` of each set in a read that is in memory, None for a set without rows or weight."""
+
+    is_kept: ClassVar[bool] = True  # by a `RangeStore`
+    weights: Array | None
+
+    def __call__(self, X: Any, rows: slice, block: Any, local: list[Array]) -> list[Any]:
+        found = [_spread(block, own) if len(own) else None for own in local]
+        if not all(one is None or np.isfinite(one[2]).all() for one in found):
+            X.require_finite(rows, block)
+        if self.weights is None:
+            return found
+        W = self.weights[rows]
+        return found + [_spread(block, own, W) if W[own].any() else None for own in local]
 
 
 def merge_two_spreads(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[float, Array, Array]:
@@ -183,16 +220,24 @@ def merge_two_spreads(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[flo
     return float(total), mean, squares
 
 
-def _spread(X: RowReader, rows: Array) -> tuple[float, Array, Array]:
-    """Count, means and squares about them of some rows, block by block."""
+def _spread(X: RowReader, rows: Array, weights: Array | None = None) -> tuple[float, Array, Array]:
+    """Count, means and squares about them of some rows, block by block; `weights` are those of all rows."""
+    if weights is not None:
+        rows = rows[weights[rows] > 0.0]
     size = max(MIN_BLOCK_ROWS, BLOCK_VALUES // X.shape[1])
     parts = []
     with np.errstate(invalid="ignore", over="ignore"):
         for block in row_blocks(rows, size):
             Z = np.array(X.take(block), dtype=np.float64)
-            mean = Z.mean(axis=0)
+            if weights is None:
+                mean = Z.mean(axis=0)
+                Z -= mean
+                parts.append((float(len(Z)), mean, np.einsum("np,np->p", Z, Z)))
+                continue
+            own = weights[block]
+            mean = np.average(Z, axis=0, weights=own)
             Z -= mean
-            parts.append((float(len(Z)), mean, np.einsum("np,np->p", Z, Z)))
+            parts.append((float(own.sum()), mean, own @ (Z * Z)))
         counts, means, squares = (np.array(one) for one in zip(*parts, strict=True))
         total, mean, merged = merge_spreads(counts, means, squares.sum(axis=0))
     return float(total), mean, merged

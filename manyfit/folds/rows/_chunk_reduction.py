@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -45,6 +45,22 @@ class ReadSums:
         return list(tree.nodes()), X.source.bytes_read
 
 
+class KeptPass(Protocol):
+    """The merged sums of a pass that outlast this process; `nodes` are those of a pass that was cut off."""
+
+    nodes: Sequence[Node]
+
+    def keep(self, nodes: Iterable[Node]) -> None:
+        """Keep all nodes of the pass so far, in place of those before."""
+
+
+class RangeStore(Protocol):
+    """Where the merged sums of passes outlast this process."""
+
+    def begin(self, X: Any, work: Work, sets: Sequence[Rows] | None) -> KeptPass | None:
+        """A pass over X; None if its sums are not kept."""
+
+
 class Workers(Protocol):
     """Workers of a cluster that read chunks and sum them."""
 
@@ -52,8 +68,8 @@ class Workers(Protocol):
     def n_slots(self) -> int:
         """Tasks that run at a time."""
 
-    def run(self, sums: ReadSums, n_groups: int) -> Iterator[tuple[list[Node], int]]:
-        """`ReadSums.nodes` of all groups of reads, in any order."""
+    def run(self, sums: ReadSums, tasks: Sequence[range]) -> Iterator[tuple[list[Node], int]]:
+        """`ReadSums.nodes` of the groups of reads of each task, in any order."""
 
     def tasks(self, n_groups: int) -> list[range]:
         """The groups of reads of each task of a pass."""
@@ -70,9 +86,12 @@ class ChunkReduction(ABC):
     ----------
     workers : Workers or None
         Who reads and sums the chunks, if not this process.
+    range_store : RangeStore or None
+        What keeps merged sums of a pass that may be cut off.
     """
 
     workers: Workers | None = None
+    range_store: RangeStore | None = None
 
     @property
     @abstractmethod
@@ -100,10 +119,17 @@ class ChunkReduction(ABC):
 
         In this process so many threads work on a read each.
         """
-        tree = MergeTree(merge)
-        with single_blas_thread():  # the threads of all chunks are the same
-            for node in self.nodes(work, merge, sets, n_threads):
+        tree, left = MergeTree(merge), None
+        kept = None if self.range_store is None else self.range_store.begin(self, work, sets)
+        if kept is not None and kept.nodes:
+            left = _groups_left(kept.nodes, self.source.n_groups)
+            for node in kept.nodes:
                 tree.add(*node)
+        with single_blas_thread():  # the threads of all chunks are the same
+            for node in self.nodes(work, merge, sets, n_threads, left):
+                tree.add(*node)
+                if kept is not None:
+                    kept.keep(tree.nodes())
         return tree.result()
 
     def nodes(
@@ -112,14 +138,22 @@ class ChunkReduction(ABC):
         merge: Callable[[Any, Any], Any],
         sets: Sequence[Rows] | None,
         n_threads: int = 1,
+        left: Sequence[range] | None = None,
     ) -> Iterator[Node]:
-        """The sums of groups of reads, or nodes of a tree of them: in order, if no workers make them."""
+        """The sums of groups of reads, or nodes of a tree of them: in order, if no workers make them.
+
+        `left` are the groups that are summed, all by default.
+        """
         source = self.source
         if source.workers is None or not source.lets_workers_read():
-            yield from self.group_sums(work, merge, sets, None, n_threads)
+            for groups in [None] if left is None else left:
+                yield from self.group_sums(work, merge, sets, groups, n_threads)
             return
+        tasks = source.workers.tasks(source.n_groups)
+        if left is not None:
+            tasks = [part for task in tasks for groups in left if (part := _common(task, groups))]
         try:
-            for nodes, nbytes in source.workers.run(ReadSums(self, work, merge, sets), source.n_groups):
+            for nodes, nbytes in source.workers.run(ReadSums(self, work, merge, sets), tasks):
                 source.bytes_read += nbytes
                 yield from nodes
         except Unsupported:  # X was read
@@ -187,7 +221,21 @@ class ChunkReduction(ABC):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("workers", "known_sums")}
+        own = {"workers", "known_sums", "range_store"}  # of this process
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+
+def _groups_left(nodes: Sequence[Node], n_groups: int) -> list[range]:
+    """The groups that no node holds, of `n_groups`, in ranges."""
+    left, start = list[range](), 0
+    for first, last in sorted((number << level, (number + 1) << level) for level, number, _ in nodes):
+        left += [range(start, first)] if first > start else []
+        start = last
+    return [*left, range(start, n_groups)] if start < n_groups else left
+
+
+def _common(one: range, other: range) -> range:
+    return range(max(one.start, other.start), min(one.stop, other.stop))
 
 
 def _reads_of(groups: range) -> range:

@@ -91,7 +91,8 @@ def wrap_rows(X: Any) -> RowSource:
 
 def _require_numbers(X: RowSource) -> RowSource:
     if X.dtype == object:
-        raise Unsupported("X has columns that are no numbers")
+        some = ", ".join(map(repr, getattr(X, "objects", ())[:5]))
+        raise Unsupported(f"X has columns that are no numbers{some and f': {some}'}")
     return X
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from manyfit.folds.splits._atoms import AtomGroup, Rows, atoms_of_partition, atoms_of_splits
-from manyfit.folds.splits._device_splitters import host_copy, splitter_arguments
+from manyfit.folds.splits._splitter_arguments import host_copy, splitter_arguments
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 Split = tuple[Any, Any]

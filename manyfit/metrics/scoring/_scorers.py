@@ -12,15 +12,26 @@ from sklearn.pipeline import Pipeline
 
 from manyfit._compat import map_scorers, replace_metric, scorer_parts
 from manyfit.arrays import is_on_device, to_host, to_host_once
-from manyfit.metrics.functions.wrapper import FUNCTIONS
+from manyfit.introspection.class_names import imported
 
 # Kept under own names: if a user replaces scikit-learn's by ours, they must not call themselves.
 _get_scorer, _make_scorer, _check_scoring = metrics.get_scorer, metrics.make_scorer, metrics.check_scoring
-# From scikit-learn's functions to ours, and back.
-_THEIRS: dict[Callable[..., Any], Callable[..., Any]] = {
-    f: vars(f)["__wrapped__"] for f in FUNCTIONS.values()
-}
-_OURS = {theirs: ours for ours, theirs in _THEIRS.items()}
+
+
+def _ours(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Our metric for scikit-learn's, or None."""
+    from manyfit.metrics.functions.wrapper import FUNCTIONS  # searches on the host do without
+
+    found = FUNCTIONS.get(getattr(function, "__name__", ""))
+    return found if found is not None and _theirs(found) is function else None
+
+
+def _theirs(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """scikit-learn's metric behind one of ours, or None."""
+    functions = imported("manyfit.metrics.functions.wrapper.FUNCTIONS") or {}
+    known = functions.get(getattr(function, "__name__", ""))
+    theirs: Callable[..., Any] | None = vars(function)["__wrapped__"] if known is function else None
+    return theirs
 
 
 def get_scorer(scoring: Any) -> Any:
@@ -44,9 +55,8 @@ def get_scorer(scoring: Any) -> Any:
     """
     scorer = _get_scorer(scoring)
     found = scorer_parts(scorer)
-    if found is None or found[0] not in _OURS:
-        return scorer
-    return replace_metric(scorer, _OURS[found[0]], with_host_classes)
+    ours = None if found is None else _ours(found[0])
+    return scorer if ours is None else replace_metric(scorer, ours, with_host_classes)
 
 
 def make_scorer(
@@ -75,7 +85,7 @@ def make_scorer(
         scikit-learn's scorer.
     """
     return _make_scorer(
-        _OURS.get(score_func, score_func),
+        _ours(score_func) or score_func,
         response_method=response_method,
         greater_is_better=greater_is_better,
         **kwargs,
@@ -126,7 +136,7 @@ class _HostScoreMetric:
         score = self.metric(*args, **kwargs)
         if not is_on_device(score):
             return score
-        score, theirs = float(to_host(score)), _THEIRS.get(self.metric)
+        score, theirs = float(to_host(score)), _theirs(self.metric)
         if theirs is not None and math.isnan(score):
             # NaN on a device: on the host, scikit-learn raises or warns itself.
             options = {name: to_host_once(value) for name, value in kwargs.items()}
@@ -183,4 +193,4 @@ def sklearn_metric_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """scikit-learn's metric behind one of ours; any other metric itself."""
     if isinstance(function, _HostScoreMetric):
         function = function.metric
-    return _THEIRS.get(function, function)
+    return _theirs(function) or function

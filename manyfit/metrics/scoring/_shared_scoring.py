@@ -1,13 +1,14 @@
 """The scorers of a search, applied to what many settings predict."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.feature_selection import RFE
 from sklearn.metrics import accuracy_score, explained_variance_score, r2_score
-from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -21,8 +22,8 @@ from manyfit._compat import (
 )
 from manyfit.arrays import array_namespace
 from manyfit.folds import Array, Fold, Unsupported
+from manyfit.introspection.class_names import imported, public_name
 from manyfit.introspection.drop_in_classes import sklearn_class_of
-from manyfit.metrics.functions._registry import METRIC_KERNELS
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, SQUARES_METRICS, scores_from_residuals
 from manyfit.metrics.scoring._prediction_stub import (
@@ -32,15 +33,19 @@ from manyfit.metrics.scoring._prediction_stub import (
     PredictedWithOwnScore,
 )
 from manyfit.metrics.scoring._scorers import sklearn_metric_of
-from manyfit.metrics.scoring._search_metric import SearchMetric, search_metric
 from manyfit.metrics.scoring._targets import ScoredTargets
-from manyfit.metrics.scoring.glm_score import deviance_explained, explained_power
+
+if TYPE_CHECKING:
+    from manyfit.metrics.scoring._search_metric import SearchMetric
 
 # scikit-learn's scorer of one ratio also warns, and returns 1, if the other is not defined.
 LIKELIHOOD_RATIOS = {
     positive_likelihood_ratio: negative_likelihood_ratio,
     negative_likelihood_ratio: positive_likelihood_ratio,
 }
+
+_ELIMINATION = "sklearn.feature_selection.RFE"
+_NEIGHBORS = "sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.RadiusNeighborsClassifier"
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,12 @@ class _Metric:
     sign: float = 1.0
     moment_metric: Callable[..., Any] | None = None
     residual_metric: Callable[..., Any] | None = None
-    search_metric: SearchMetric | None = None
+    make_search_metric: Callable[[], SearchMetric | None] | None = None
+
+    @cached_property
+    def search_metric(self) -> SearchMetric | None:
+        """The metric for many settings; moments and residuals do without, and without what it imports."""
+        return None if self.make_search_metric is None else self.make_search_metric()
 
 
 class SharedScoring:
@@ -69,7 +79,7 @@ class SharedScoring:
                 raise Unsupported(f"the scorer {name!r} is a callable that may read the fitted estimator")
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
         self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
-        self._own_score = self.by_itself and _score_of(estimator) not in OWN_SCORES
+        self._own_score = self.by_itself and _own_metric(estimator) is None
         self._finds_outliers = isinstance(estimator, OutlierMixin)
         self._weights_name, self.weights = self._find_weights(params)
 
@@ -201,7 +211,7 @@ def _score_of(estimator: Any) -> Any:
 
 def _scored(estimator: Any) -> Any:
     """The estimator whose ``score`` is called in the end: RFE calls that of its own estimator."""
-    return _scored(estimator.estimator) if type(estimator) is RFE else estimator
+    return _scored(estimator.estimator) if public_name(type(estimator)) == _ELIMINATION else estimator
 
 
 def _metric(scorer: Any, estimator: Any) -> _Metric:
@@ -223,32 +233,44 @@ def _metric_of(
     sign: float = 1.0,
     options: Mapping[str, Any] | None = None,
 ) -> _Metric:
-    kernel, shared = METRIC_KERNELS.get(function), None
-    if kernel is not None:
-        other = METRIC_KERNELS[LIKELIHOOD_RATIOS[function]] if function in LIKELIHOOD_RATIOS else None
-        shared = search_metric(function, kernel, options or {}, tuple(methods), other)
+    shared = partial(_search_metric_of, function, tuple(methods), options or {})
     plain = tuple(methods) == ("predict",) and not options
     by_moments, by_residuals = plain and function in MOMENT_METRICS, plain and function in RESIDUAL_METRICS
     return _Metric(sign, function if by_moments else None, function if by_residuals else None, shared)
 
 
-# Estimators' own scores that are metrics.
-OWN_SCORES = {
-    RegressorMixin.score: _metric_of(r2_score, ("predict",)),
-    ClassifierMixin.score: _metric_of(accuracy_score, ("predict",)),
-    # scikit-learn defines it for its docstring only; it calls the one above.
-    KNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
-    RadiusNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
-}
+def _search_metric_of(
+    function: Callable[..., Any], methods: tuple[str, ...], options: Mapping[str, Any]
+) -> SearchMetric | None:
+    from manyfit.metrics.functions._registry import METRIC_KERNELS
+    from manyfit.metrics.scoring._search_metric import search_metric
+
+    kernel = METRIC_KERNELS.get(function)
+    if kernel is None:
+        return None
+    other = METRIC_KERNELS[LIKELIHOOD_RATIOS[function]] if function in LIKELIHOOD_RATIOS else None
+    return search_metric(function, kernel, options, methods, other)
+
+
+def _own_metric(estimator: Any) -> _Metric | None:
+    """The metric that an estimator's own ``score`` is, if it is that of many estimators."""
+    score = _score_of(estimator)
+    # scikit-learn defines the last two for their docstrings only; they call that of the mixin.
+    accuracies = ClassifierMixin, *map(imported, _NEIGHBORS)
+    if any(score is cls.score for cls in accuracies if cls is not None):
+        return _metric_of(accuracy_score, ("predict",))
+    return _metric_of(r2_score, ("predict",)) if score is RegressorMixin.score else None
 
 
 def _own_score(estimator: Any) -> _Metric:
     """The metric that an estimator's own ``score`` is."""
-    known = OWN_SCORES.get(_score_of(estimator))
+    known = _own_metric(estimator)
     if known is not None:
         return known
+    from manyfit.metrics.scoring.glm_score import deviance_explained, explained_power
+
     estimator = _scored(estimator)
     power = explained_power(estimator)
     if power is None:
         raise Unsupported(f"{type(estimator).__name__} has a score method of its own")
-    return _Metric(search_metric=deviance_explained(power))
+    return _Metric(make_search_metric=partial(deviance_explained, power))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
 from manyfit.arrays import array_namespace, float_dtype, numpy_dtype
+from manyfit.introspection.class_names import public_name
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.kernels._kernel import Targets, or_nan
 from manyfit.metrics.scoring._search_metric import FLOATS, Reader, SearchMetric
@@ -39,12 +39,12 @@ def deviance_explained(power: float) -> SearchMetric:
 
 def explained_power(estimator: Any) -> float | None:
     """The power of the deviance that scikit-learn's class scores by, from 1 to 2 with a logarithmic link."""
-    served = sklearn_class_of(type(estimator))
-    if served is PoissonRegressor:
+    served = public_name(sklearn_class_of(type(estimator)))
+    if served == "sklearn.linear_model.PoissonRegressor":
         power: Any = 1
-    elif served is GammaRegressor:
+    elif served == "sklearn.linear_model.GammaRegressor":
         power = 2
-    elif served is TweedieRegressor and estimator.link in ("auto", "log"):
+    elif served == "sklearn.linear_model.TweedieRegressor" and estimator.link in ("auto", "log"):
         power = estimator.power
     else:
         return None

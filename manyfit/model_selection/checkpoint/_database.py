@@ -104,7 +104,8 @@ def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> di
         if _is_empty(file) and _make_tables(file, identity):
             return {}
         _require_checkpoint(file, path)
-        _require_whole(file, path)
+        if not identity.before:  # once, and not in each round of a search
+            _require_whole(file, path)
         _require_same_search(file, path, identity)
         return _read(file, path, identity)
     except sqlite3.OperationalError as error:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import process_versions
-from manyfit.folds import is_row_source
+from manyfit.folds import ChunkRows, is_row_source
 from manyfit.introspection.randomness import RandomParameter, Sizes, find_random_parameter
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
@@ -153,9 +153,12 @@ def _names(params: Mapping[str, Any]) -> str:
 
 
 def _content(X: Any) -> Any:
-    """X, or digests of the blocks of rows that a `RowSource` reads, whose own state may be a file's name."""
+    """X; the files that hold it, by names, sizes and times; or digests of rows that a `RowSource` reads."""
     if not is_row_source(X):
         return X
+    files = X.file_identity() if isinstance(X, ChunkRows) else None
+    if files is not None:
+        return type(X).__qualname__, files
     size = max(1, DIGESTED_VALUES // X.shape[1])
     if X.dtype == object and hasattr(X, "frame_blocks"):
         blocks = X.frame_blocks(size)

@@ -10,7 +10,8 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from sklearn.base import is_classifier
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from manyfit.introspection.class_names import is_instance
 
 
 class Booster:
@@ -145,6 +146,10 @@ class HistogramBoosting(Booster):
 
 
 _XGBOOST, _LIGHTGBM, _HISTOGRAM = XGBoost(), LightGBM(), HistogramBoosting()
+_HISTOGRAM_CLASSES = (
+    "sklearn.ensemble.HistGradientBoostingClassifier",
+    "sklearn.ensemble.HistGradientBoostingRegressor",
+)
 
 
 def stops_lightgbm(callback: Any) -> bool:
@@ -158,7 +163,7 @@ def stops_lightgbm(callback: Any) -> bool:
 
 def booster_of(estimator: Any) -> Booster | None:
     """The rules by which a class of estimators stops by a validation set; None if it cannot."""
-    if isinstance(estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+    if is_instance(estimator, *_HISTOGRAM_CLASSES):
         return _HISTOGRAM
     # An estimator's library is imported already.
     xgboost, lightgbm = sys.modules.get("xgboost"), sys.modules.get("lightgbm")

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from manyfit.estimators import LinearAnswers
+from manyfit.families import LinearAnswers
 from manyfit.folds import Array, Unsupported
 from manyfit.model_selection.moment_scores._folds import MomentFolds, draw_fixed_splits
 

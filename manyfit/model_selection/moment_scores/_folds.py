@@ -9,8 +9,14 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import num_samples
-from manyfit.estimators import LinearAnswers
-from manyfit.families import SolvesSubsets, SubsetAnswers, WrappedFamily, affine_step_of, apply_step
+from manyfit.families import (
+    LinearAnswers,
+    SolvesSubsets,
+    SubsetAnswers,
+    WrappedFamily,
+    affine_step_of,
+    apply_step,
+)
 from manyfit.folds import Array, FoldedMatrix, Splits, TransformedMoments, Unsupported, as_matrix
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.randomness import find_random_parameter

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyfit.families import SolvesSubsets, WrappedFamily
 from manyfit.folds import Array, Splits, TargetMoments, Unsupported, sum_targets
-from manyfit.metrics import Residuals, lost_predictions, residuals_from_moments
+from manyfit.metrics.scoring import Residuals, lost_predictions, residuals_from_moments
 from manyfit.model_selection.moment_scores._folds import MomentFolds
 
 # Steps that read no target.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manyfit.estimators import Family, Shape
+from manyfit.families import Family, Shape
 from manyfit.folds import Unsupported
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning.places._data_location import fits_by_own_solvers

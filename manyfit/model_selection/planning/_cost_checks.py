@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.base import is_classifier
 
 from manyfit._config.sizes import format_size
-from manyfit.estimators import Cost, Family, Shape
+from manyfit.families import Cost, Family, Shape
 from manyfit.folds import Unsupported, distinct_labels
 from manyfit.model_selection.job._job import Job
 

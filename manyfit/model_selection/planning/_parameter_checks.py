@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from inspect import signature
 from typing import Any
 
-from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.utils import get_tags
 
 from manyfit._compat import check_parameters
-from manyfit.estimators import Family, family_of
-from manyfit.families import check_step, family_in, require_usual_numbers, target_function
+from manyfit.families import Family, check_step, family_in, family_of, require_usual_numbers, target_function
 from manyfit.folds import Unsupported
+from manyfit.introspection.class_names import is_instance, public_name
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, StepSpec
 from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
 
@@ -123,8 +122,9 @@ def _may_read_targets(step: Any) -> bool:
 
 
 def _ignores_targets(part: Any) -> bool:
-    if isinstance(part, SelectorMixin):  # whose tags do not say that a score reads targets
-        return type(part) is VarianceThreshold
+    # Tags of selectors do not say that a score reads targets.
+    if is_instance(part, "sklearn.feature_selection.SelectorMixin"):
+        return public_name(type(part)) == "sklearn.feature_selection.VarianceThreshold"
     return type(part).__module__.startswith("sklearn.") and not get_tags(part).target_tags.required
 
 

@@ -1,11 +1,11 @@
 """The plan of a search: the groups of settings that share work, and why, before anything is fitted."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from manyfit._config.sizes import format_count
-from manyfit.estimators import Family
+from manyfit.families import Family
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.results._plan_view import as_html, as_text, foresee_sharing
@@ -279,10 +279,22 @@ class Plan:
         return pd.DataFrame(rows)
 
 
-def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
+_FAIL = (
+    "scikit-learn cannot read X: a fit that is found not to be shared gets error_score, and the others keep "
+    "their scores"
+)
+
+
+def reading_of(rows: ChunkRows | None, groups: Sequence[Group]) -> tuple[str, ...]:
     """The lines of a plan on an X that is read in chunks."""
     if rows is None:
         return ()
+    undecided = any(group.fits_undecided for group in groups) and not rows.read_by_sklearn
+    return (*_how_read(rows), *((_FAIL,) if undecided else ()))
+
+
+def _how_read(rows: ChunkRows) -> tuple[str, ...]:
+    """How an X is read in chunks, and whether each pass computes it anew."""
     line = (
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
         f"{format_count(rows.n_reads, 'part')}, "

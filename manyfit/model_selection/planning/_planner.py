@@ -14,7 +14,7 @@ import sklearn
 from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
-from manyfit.estimators import FoldRows, family_of
+from manyfit.families import FoldRows, family_of
 from manyfit.folds import Unsupported, is_row_source
 from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.introspection.randomness import is_deterministic
@@ -126,7 +126,7 @@ class _Planner:
             from_predictions=any(scoring_of(group, job.options).calls_scorers for group in shared),
             warnings=() if job.options.early_stopping is None else (OPTIMISTIC,),
             refit_places=refit_places,
-            reading=reading_of(facts.data.chunks),
+            reading=reading_of(facts.data.chunks, self.groups),
         )
         # Matrices that no group reads are not held while others are fitted.
         read = any(group.strategy in (MOMENTS, ITERATIONS, CLASS_MOMENTS, LEFT_OUT) for group in shared)

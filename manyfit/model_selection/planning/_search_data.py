@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array
-from manyfit.estimators import Shape
-from manyfit.families import TargetFunction
+from manyfit.families import Shape, TargetFunction
 from manyfit.folds import (
     ChunkEncoding,
     ChunkRows,
@@ -30,7 +29,7 @@ from manyfit.folds import (
     may_be_in_chunks,
     require_classes,
 )
-from manyfit.metrics import SharedScoring
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import n_classes, require_memory
 from manyfit.model_selection.planning._metadata_routing import fit_weights

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import Crossings, Transfers
+from manyfit.families import Continued
 from manyfit.model_selection.results._report_view import as_html, as_text, describe_sharing
 
 _COUNTS = (
     "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
-    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "members_kept", "passes",
-    "bytes_read", "bytes_to_device", "bytes_to_host", "synchronisations",
+    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated",
+    "fits_continued", "members_kept", "passes", "bytes_read", "bytes_to_device", "bytes_to_host",
+    "synchronisations",
 )  # fmt: skip
 
 
@@ -53,8 +55,13 @@ class Report:
     steps_repeated : int
         Fits and transforms of shared steps that were done again, since what they gave did not fit in
         ``memory_limit``.
+    fits_continued : int
+        Fits of a halving search that went on from the model of the round before; they count in `fits_done`.
     members_kept : int
-        Trees and boosting iterations that fits of a halving search took from the round before.
+        Trees and boosting iterations that they took from it, and did not make again.
+    fitted_anew : dict of str to int
+        With a parameter as the resource of a halving search: fits of later rounds that did not go on, by
+        reason.
     passes : float
         Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
         that were read by themselves count as a part of one. Predictions count for an X in chunks only.
@@ -119,6 +126,7 @@ class Report:
     transformer_fits: int = 0
     transformer_fits_saved: int = 0
     steps_repeated: int = 0
+    fits_continued: int = 0
     members_kept: int = 0
     passes: float = 0.0
     bytes_read: int = 0
@@ -137,6 +145,7 @@ class Report:
     dropped: list[dict[str, Any]] = field(default_factory=list)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
+    fitted_anew: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
     verification: list[dict[str, Any]] = field(default_factory=list)
 
@@ -187,6 +196,17 @@ class Report:
         """
         for name, count in work.items():
             setattr(self, name, getattr(self, name) + count)
+
+    def note_continued(self, counts: Continued) -> None:
+        """Note which fits went on from those of an earlier round.
+
+        Parameters
+        ----------
+        counts : Continued
+            Of all rounds.
+        """
+        self.add({"fits_continued": counts.fits, "members_kept": counts.members})
+        self.fitted_anew = dict(counts.anew)
 
     def cross(self, *counted: Transfers) -> None:
         """Add what crossed between host and device.

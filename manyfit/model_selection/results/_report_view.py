@@ -73,7 +73,15 @@ def _times(report: "Report") -> list[str]:
 def _remarks(report: "Report") -> list[str]:
     stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
     sample = [] if report.sample is None else [f"{report.sample[0].upper()}{report.sample[1:]}."]
-    return [*sample, *_expected(report), *_decisions(report), *stopped, *_race(report), *report.advice]
+    return [
+        *sample,
+        *_expected(report),
+        *_decisions(report),
+        *stopped,
+        *_race(report),
+        *_rounds(report),
+        *report.advice,
+    ]
 
 
 def _expected(report: "Report") -> list[str]:
@@ -88,6 +96,20 @@ def _expected(report: "Report") -> list[str]:
         f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the "
         "refit."
     ]
+
+
+def _rounds(report: "Report") -> list[str]:
+    """Which fits of a halving search went on from the round before, and why others did not."""
+    lines, n = [], report.fits_continued
+    if n:
+        lines.append(
+            f"{format_count(n, 'fit')} went on from the round before, and did not make "
+            f"{report.members_kept} trees or iterations again."
+        )
+    if report.fitted_anew:
+        fits = format_count(sum(report.fitted_anew.values()), "fit")
+        lines.append(f"{fits} of later rounds did not go on: {_reasons(report.fitted_anew)}.")
+    return lines
 
 
 def _race(report: "Report") -> list[str]:
@@ -123,7 +145,9 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in report.seconds.items()),
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
+        *_if_any("fits that went on from the round before", report.fits_continued),
         *_if_any("trees and iterations of earlier rounds", report.members_kept),
+        *_if_any("fits of later rounds made anew", sum(report.fitted_anew.values())),
         *_if_any("steps done again (memory_limit)", report.steps_repeated),
         *_if_any("scores checked by scikit-learn", len(report.verification)),
     ]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Predicted
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._task_result import TaskResult
+
+if TYPE_CHECKING:
+    from manyfit.model_selection.checkpoint._file import Checkpoint
 
 
 class ResultSink:

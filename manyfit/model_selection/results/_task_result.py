@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from manyfit.families import Continued
 from manyfit.model_selection.job._job import Pair, Result
 
 
@@ -27,6 +28,9 @@ class TaskResult:
     seconds_fitting: float = 0.0  # seconds that the fits of `fitted` took
     # Messages of callbacks on a worker, for the search to deliver.
     messages: list[Any] = field(default_factory=list)
+    # Of a worker: what its fits kept for the next round, the bytes of each by the key of Dask.
+    kept: Mapping[Pair, Mapping[str, int]] = field(default_factory=dict)
+    continued: Continued = field(default_factory=Continued)  # fits in another process that went on
     versions: Mapping[str, str] | None = None  # of the worker's packages; None: those of the search's process
     worker: str | None = None  # its address; None: the process of the search, or one of joblib
     unfinished: Any = None  # a `WorkItem` with the rest of an item that took long

@@ -14,6 +14,7 @@ from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import require_versions
 from manyfit.cluster.pool.run import count_slots, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
+from manyfit.families import continued_fits
 from manyfit.introspection.composites import params_of
 from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.checkpoint._search_identity import draws
@@ -21,7 +22,8 @@ from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning.places._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._executors import Executor
+from manyfit.model_selection.running._cluster_rounds import ClusterStore
+from manyfit.model_selection.running._executors import Executor, count_continued
 from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks, deliver_all
 from manyfit.model_selection.running._worker_items import Common, run_item
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
@@ -47,7 +49,10 @@ class DaskExecutor(Executor):
             bare = replace(bare, search=None)
         else:
             callbacks = RemoteCallbacks.from_search(job.search)
-        self._common = Common(bare, get_config(), list(warnings.filters), callbacks, order)
+        fits = continued_fits()
+        self._rounds = fits.store if fits is not None and isinstance(fits.store, ClusterStore) else None
+        rounds = None if fits is None or self._rounds is None else (self._rounds.on_worker(), fits.round)
+        self._common = Common(bare, get_config(), list(warnings.filters), callbacks, order, rounds)
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""
@@ -67,6 +72,9 @@ class DaskExecutor(Executor):
                 again += more
             else:
                 deliver_all(part.messages)
+                count_continued(part)
+                if self._rounds is not None:
+                    self._rounds.note(self.job, part)
                 self._require_versions(part)
             self.sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
@@ -97,7 +105,12 @@ class DaskExecutor(Executor):
             needs=lambda item: self._needs(item.candidates),
             owners=[job.X, job.y, *params],
             salt=self._salt,
+            inputs=self._inputs,
         )
+
+    def _inputs(self, item: WorkItem, tries: int) -> Sequence[Any]:
+        """Futures of the models that the fits of an item go on from."""
+        return () if self._rounds is None else self._rounds.inputs(self.job, item, tries)
 
 
 def _name(estimator: Any) -> str:

@@ -14,7 +14,6 @@ from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import count_slots
 from manyfit.folds import ChunkRows, is_row_source
 from manyfit.introspection.composites import params_of
-from manyfit.model_selection.job._chunk_inputs import read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -24,12 +23,16 @@ from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._dask_executor import DaskExecutor
 from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
 from manyfit.model_selection.running._race import Race, describe
 from manyfit.model_selection.running._remote_callbacks import can_run_remotely
 from manyfit.model_selection.running._sklearnex_check import let_sklearnex_fit
 from manyfit.model_selection.running._time_budget import TimeBudget, complete, n_complete
+from manyfit.model_selection.running._unread_fits import (
+    failed_results,
+    raise_unknown_parameter,
+    refusal,
+)
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items
@@ -63,15 +66,16 @@ def run(
         planned = running.run_all()
         total = running.total
         finished.doubts.update(total.doubts)
+        finished.results.update(running.failed)
     if rowwise is not None:
         made = min(rowwise.fits, report.transformer_fits_saved)
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -made})
     results, report.fits_restored = finished.results, len(finished.restored)
-    single = {*total.refused, *planned} & results.keys()
+    single = ({*total.refused, *planned} & results.keys()) - running.failed.keys()
     n_single, report.family_fits = len(single - finished.restored), total.fits_made
     report.fits_done = n_single + report.family_fits
     report.fits_requested = len(results)
-    report.fits_shared = len(results) - n_single - report.fits_restored
+    report.fits_shared = len(results) - n_single - report.fits_restored - len(running.failed)
     report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = finished.restored - finished.shared
     n_results = Counter(c for c, _ in results)
@@ -136,10 +140,13 @@ class _Run:
     ) -> None:
         self.job, self.plan, self.report, self.sink = job, plan, report, sink
         self.total, self.budget, self.race = TaskResult(), budget, race
+        self.failed: dict[Pair, Result] = {}  # left to scikit-learn, which cannot read X
         # Those whose family makes a fit for each setting, which may be dropped before its last split.
         self.racing = [group for group in plan.groups if race is not None and _needs_fit_each(group)]
         self.executor: Executor
         if _on_cluster(job):
+            from manyfit.model_selection.running._dask_executor import DaskExecutor
+
             self.executor = DaskExecutor(job, plan.order, sink)
         else:
             one = joblib_workers(job.n_jobs) == 1
@@ -152,7 +159,7 @@ class _Run:
         """Run all groups, and fit what they leave; return the pairs that were to be fitted one by one."""
         single = [group for group in self.plan.groups if not group.strategy.shares_fits]
         planned = self.job.pairs(sorted(c for group in single for c in group.candidates))
-        self._require_readable(planned)
+        planned = self._fittable(planned, may_fail=getattr(self.job.search, "rounds_may_fail", False))
         if self.budget is not None:
             self._run_within(self.budget, planned)
         elif self.executor.on_cluster and self.race is None:
@@ -201,7 +208,7 @@ class _Run:
 
     def _fit(self, pairs: Sequence[Pair]) -> None:
         pairs = sorted({*pairs} - self.sink.results.keys())
-        self._require_readable(pairs)
+        pairs = self._fittable(pairs, may_fail=bool(self.sink.results or self.failed))
         if self.race is None:
             self._execute(self._individual_items(pairs))
             return
@@ -237,21 +244,23 @@ class _Run:
     def _n_slots(self, pairs: Sequence[Pair]) -> int:
         return self.executor.n_slots(INDIVIDUAL_FITS, sorted({c for c, _ in pairs}))
 
-    def _require_readable(self, pairs: Sequence[Pair]) -> None:
-        """Raise TypeError if scikit-learn has to fit some pairs, and only a `RowSource` reads X."""
-        X = self.job.X
+    def _fittable(self, pairs: list[Pair], may_fail: bool) -> list[Pair]:
+        """The pairs that scikit-learn can fit: none if only a `RowSource` reads X.
+
+        The others then fail if they `may_fail`, as fits that raise an error; else a TypeError is raised.
+        """
+        job, X = self.job, self.job.X
         if not (pairs and is_row_source(X)):
-            return
+            return pairs
         if isinstance(X, ChunkRows) and X.failure is not None:
             raise X.failure
+        raise_unknown_parameter(job, sorted({c for c, _ in pairs}))
         planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
-        reasons = sorted({self.total.refused.get((c, i), planned[c]) for c, i in pairs})
-        search = self.job.search
-        others = " or make the search on some rows, by sample=100_000;" if hasattr(search, "sample") else ""
-        raise TypeError(
-            f"{read_for_shared_fits(X)} {len(pairs)} of {self.job.n_pairs} fits are not shared: "
-            f"{'; '.join(reasons)}. Leave these settings out,{others} or pass X as an array or DataFrame."
-        )
+        reasons = {(c, i): self.total.refused.get((c, i), planned[c]) for c, i in pairs}
+        if not may_fail or job.options.error_score == "raise":
+            raise TypeError(refusal(job, reasons))
+        self.failed.update(failed_results(job, reasons))
+        return []
 
     def _shared_items(
         self, planned: Sequence[Pair], among: Sequence[Group] | None = None

@@ -68,6 +68,7 @@ class JoblibExecutor(Executor):
         parts = self._send_fits(items) if individual and self._may_be_plain() else self._send(items)
         for item, part in parts:
             self._sink.take(part, individual=not item.strategy.shares_fits)
+            count_continued(part)
             yield item, part
 
     def _send(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
@@ -154,5 +155,11 @@ def _run_item(item: WorkItem, context: RunContext, fits: ContinuedFits | None) -
         return item.strategy.run(item, context)
     with continuing(fits):
         result = item.strategy.run(item, context)
-    result.work["members_kept"] += fits.n_members_kept
+    result.continued = fits.counts
     return result
+
+
+def count_continued(part: TaskResult) -> None:
+    """Count the fits of another process that went on from an earlier round."""
+    if (fits := continued_fits()) is not None:
+        fits.counts.add(part.continued)

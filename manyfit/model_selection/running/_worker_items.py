@@ -21,12 +21,14 @@ from manyfit.cluster.worker.task_context import (
     worker_address,
     worker_runs_one_task,
 )
+from manyfit.families import ContinuedFits, continued_fits, continuing
 from manyfit.folds import check_blas_threads
 from manyfit.model_selection.checkpoint._search_identity import versions
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.running._cluster_rounds import WorkerRounds, WorkerStore
 from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks
 from manyfit.model_selection.strategies._strategy import RunContext, WorkItem
 
@@ -40,6 +42,8 @@ class Common:
     filters: Sequence[Any]  # warning filters of the search's process
     callbacks: RemoteCallbacks = field(default_factory=RemoteCallbacks)
     order: Sequence[Any] | None = None  # for each candidate a key that is equal where steps are shared
+    # Where rounds go on: how ensembles are kept, and the number of the round.
+    rounds: tuple[WorkerRounds, int] | None = None
     versions: Mapping[str, str] = field(default_factory=versions)  # of the packages in the search's process
 
 
@@ -83,7 +87,19 @@ def _run_under(item: WorkItem, common: Common) -> TaskResult | PartialResult:
 
 
 def _run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
-    context = _context(common)
+    if common.rounds is None:
+        return _run_in_context(item, _context(common))
+    rounds, number = common.rounds
+    store = rounds.store()
+    with continuing(ContinuedFits(store, number)) as fits:
+        done = _run_in_context(item, _context(common))
+    outcome = done.result if isinstance(done, PartialResult) else done
+    store.assign(outcome.results)
+    outcome.kept, outcome.continued = store.send(), fits.counts
+    return done
+
+
+def _run_in_context(item: WorkItem, context: RunContext) -> TaskResult | PartialResult:
     if item.strategy.shares_fits:
         with check_blas_threads(_stop_if_unwanted):
             outcome = item.strategy.run(item, context)
@@ -112,8 +128,14 @@ def _stop_if_unwanted() -> None:
 
 
 class _WorkerSink(ResultSink):
-    """Keeps nothing, since results return with their item; stops shared work of a cancelled search."""
+    """Keeps nothing, since results return with their item; stops shared work of a cancelled search.
+
+    It notes for which pairs the last fits kept their ensembles.
+    """
 
     def add(self, results: Mapping[Pair, Result], *, individual: bool, **how: Any) -> None:
         if not individual:
             _stop_if_unwanted()
+        fits = continued_fits()
+        if fits is not None and isinstance(fits.store, WorkerStore):
+            fits.store.assign(results.keys())

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.multiclass import OneVsRestClassifier
 
+from manyfit.folds import is_row_source
+from manyfit.introspection.class_names import public_name
 from manyfit.introspection.composites import last_step
-from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
 from manyfit.model_selection.planning._plan import Group, Plan
@@ -18,6 +18,9 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import fit_pairs
 from manyfit.model_selection.search._verify import compare_again
+
+if TYPE_CHECKING:
+    from manyfit.model_selection.checkpoint._file import Checkpoint
 
 REFIT_STOPPED = "scikit-learn's solver stopped at max_iter in the refit"
 
@@ -36,7 +39,7 @@ class Round:
     arrivals: ResultSink
     groups: Sequence[Mapping[str, Any]]
     verified: Mapping[Pair, list[dict[str, Any]]]
-    checkpoint: Checkpoint | None
+    checkpoint: "Checkpoint | None"
     before: int
     data: SearchData | None = None
 
@@ -50,7 +53,7 @@ class Round:
 
         They iterated in one group with the best one, where scikit-learn's solver was expected to converge.
         """
-        if not stops_as_sklearn(self.job):
+        if not stops_as_sklearn(self.job) or is_row_source(self.job.X):
             return set()
         groups = [group for group in self.plan.groups if best in group.candidates and _iterates(group)]
         pairs = {pair for group in groups for pair in self.job.pairs(group.candidates)}
@@ -85,7 +88,7 @@ class Round:
 def stopped_early(estimator: Any) -> bool:
     """Whether the solver of an estimator that scikit-learn has fitted used all its iterations."""
     estimator = last_step(estimator)
-    if type(estimator) is OneVsRestClassifier:
+    if public_name(type(estimator)) == "sklearn.multiclass.OneVsRestClassifier":
         return any(map(stopped_early, estimator.estimators_))
     n_iter, max_iter = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
     return n_iter is not None and max_iter is not None and bool(np.max(n_iter) >= max_iter)

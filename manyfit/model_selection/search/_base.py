@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from sklearn.utils.metaestimators import available_if
@@ -91,9 +94,8 @@ class SharedSearch:
         The data are read once, so that `fit` can compare their content. Device data are copied to the host
         for that, here and again in `fit`.
         """
-        from manyfit.model_selection.search._run import plan_search
-
-        return plan_search(self, X, y, params)
+        plan: Plan = _import_run().plan_search(self, X, y, params)
+        return plan
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -131,9 +133,7 @@ class SharedSearch:
         The time of a shared fit is split evenly over its settings, so that ``mean_fit_time`` in
         ``cv_results_`` adds up to the time spent.
         """
-        from manyfit.model_selection.search._run import fit_search
-
-        fit_search(self, X, y, params)
+        _import_run().fit_search(self, X, y, params)
         return self
 
     def to_frame(self) -> Any:
@@ -184,7 +184,7 @@ class SharedSearch:
             raise
 
     def _get_scorers(self) -> Any:
-        from manyfit.metrics import refuse_metrics
+        from manyfit.metrics.scoring import refuse_metrics
 
         # scikit-learn recognizes its own metrics, given in place of a scorer, by their module.
         refuse_metrics(self.scoring)
@@ -209,6 +209,21 @@ class SharedSearch:
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other
+
+
+def _import_run() -> Any:
+    """The module that runs searches.
+
+    The collector of garbage finds none while it is imported, and would take a fifth of the time.
+    """
+    name = "manyfit.model_selection.search._run"
+    if name in sys.modules or not gc.isenabled():
+        return import_module(name)
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.enable()
 
 
 Search = TypeVar("Search", bound=type)

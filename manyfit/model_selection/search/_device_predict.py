@@ -8,10 +8,11 @@ from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.estimators import ParallelPostFit
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
+from manyfit.estimators.chunks._lazy import ROWWISE, lazily
 from manyfit.estimators.chunks.methods import why_not_in_chunks
-from manyfit.folds import ChunkRows, load_targets
+from manyfit.folds import ChunkRows, is_dask, load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
-from manyfit.metrics import get_scorer, scores_on_host
+from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._chunk_inputs import chunk_input
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 
@@ -20,9 +21,12 @@ def call_with_device_data(
     inner: Callable[..., Any], search: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Call a method of a fitted search, on data where its best estimator reads them."""
+    given, best = [*args, *kwargs.values()], getattr(search, "best_estimator_", None)
     args, kwargs = _loaded(search, inner.__name__, args, kwargs)
     on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
-    best = getattr(search, "best_estimator_", None)
+    in_chunks = any(isinstance(value, ChunkRows) for value in (*args, *kwargs.values()))
+    if in_chunks and best is not None and inner.__name__ in ROWWISE and is_dask(given[0]):
+        return lazily(best, inner.__name__, given[0])
     if best is not None and _reads_no_chunks(best, (*args, *kwargs.values())):
         by_block = copy.copy(search)
         by_block.best_estimator_ = ParallelPostFit(best)

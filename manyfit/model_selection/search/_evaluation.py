@@ -5,9 +5,10 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +16,6 @@ from manyfit._compat import check_fit_failures, uses_callbacks
 from manyfit.arrays import Transfers, transfers
 from manyfit.families import continued_fits
 from manyfit.folds import Splits
-from manyfit.model_selection.checkpoint._file import Checkpoint
-from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -34,6 +33,9 @@ from manyfit.model_selection.search._hooks import add_sizes, format_results
 from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, make_job
 from manyfit.model_selection.search._verify import verify
 from manyfit.model_selection.strategies._doubts import as_good_as_best
+
+if TYPE_CHECKING:
+    from manyfit.model_selection.checkpoint._file import Checkpoint
 
 
 class Evaluation:
@@ -92,7 +94,8 @@ class Evaluation:
         if (earlier := continued_fits()) is not None:
             earlier.next_round()
         race = search._make_race(job.splits.n_splits, self._metric())
-        out, report = run(job, prepared, arrivals, self._budget, race)
+        with nullcontext() if checkpoint is None else _keep_ranges(job, checkpoint):
+            out, report = run(job, prepared, arrivals, self._budget, race)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         known = [*self.out, *out] if search.rounds_may_fail else out
@@ -236,10 +239,13 @@ class Evaluation:
         job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
         return job.X, job.y, job.options.fit_params
 
-    def _checkpoint(self, job: Job) -> Checkpoint | None:
+    def _checkpoint(self, job: Job) -> "Checkpoint | None":
         path, verbose = self.search.checkpoint, self.search.verbose
         if path is None:
             return None
+        from manyfit.model_selection.checkpoint._file import Checkpoint  # it needs SQLite
+        from manyfit.model_selection.checkpoint._search_identity import identity
+
         may_grow = not self.search.continues_rounds
         compared = identity(job, self.search, len(self.candidates), may_grow=may_grow)
         checkpoint = Checkpoint(path, compared, n_workers(job))
@@ -276,6 +282,12 @@ class Evaluation:
         for key, value in (more or {}).items():
             self.more[key].extend(value)
         self.report = report if not self.report.fits_requested else self.report.merged(report)
+
+
+def _keep_ranges(job: Job, checkpoint: "Checkpoint") -> AbstractContextManager[None]:
+    from manyfit.model_selection.checkpoint._ranges import keep_ranges  # it needs SQLite
+
+    return keep_ranges(job.X, checkpoint)
 
 
 def _insert_error_scores(results: Iterable[Result], error_score: Any) -> None:

@@ -13,6 +13,8 @@ from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
+__all__ = ["RandomizedSearchCV"]
+
 
 @complete_parameters(GridSearchCV)
 @accept_device_data

@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.base import clone
 
 from manyfit._compat import has_callbacks
-from manyfit.estimators.chunks.frames import begins_with_columns, fit_behind_columns
 from manyfit.folds import ChunkRows
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -38,7 +37,11 @@ def refit_shared(
     searched = evaluation.chunks_of(best)
     if searched is None:
         return fit_on_all_rows(estimator, evaluation.rowwise_of(best), data, params)
-    if not (begins_with_columns(estimator) and isinstance(data[0], ChunkRows)):
+    if not isinstance(data[0], ChunkRows):
+        return None
+    from manyfit.estimators.chunks.frames import begins_with_columns, fit_behind_columns
+
+    if not begins_with_columns(estimator):
         return None
     steps = PipelineReader(estimator).read({}).opened.steps
     return fit_behind_columns(estimator, data[0], searched.columns.encoding_behind(steps), data[1], params)

@@ -11,7 +11,6 @@ from sklearn.utils import indexable
 from manyfit._compat import check_method_params, num_samples
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array, label_transfers, to_host
 from manyfit.cluster.pool.run import client_for
-from manyfit.estimators.chunks.methods import METHODS, why_not_refitted
 from manyfit.folds import (
     ChunkRows,
     Splits,
@@ -143,6 +142,8 @@ def weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def refuse_refit_in_chunks(X: ChunkRows, estimator: Any, candidates: Iterable[Mapping[str, Any]]) -> None:
     """Raise TypeError if the estimator of some setting could not be fitted to X in chunks."""
+    from manyfit.estimators.chunks.methods import METHODS, why_not_refitted
+
     for params in candidates:
         try:
             chosen = clone(estimator).set_params(**clone(dict(params), safe=False))

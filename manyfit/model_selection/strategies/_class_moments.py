@@ -48,13 +48,15 @@ class ClassMomentStrategy(Strategy):
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
-        if options.fit_params or options.score_params:
+        if (options.fit_params or options.score_params) and not facts.must_share:
             raise Unsupported("sums within classes have no weights")
         if len(batch.candidates) < 2 and not facts.must_share:
             raise Unsupported(nothing_in_common(batch))
         assert batch.family is not None
         reads = batch.family.reads
         assert isinstance(reads, ClassSums)
+        if options.fit_params and not reads.weights:
+            raise Unsupported(f"{batch.spec.final.cls.__name__}.fit takes no sample_weight")
         group = family_group(self, batch, facts)
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)
@@ -68,7 +70,11 @@ class ClassMomentStrategy(Strategy):
         width = shape.n_features ** (2 if reads.products else 1)
         require_memory(2 * 8 * n_sets * width, options.memory_limit)
         if isinstance(data.X, ChunkRows):
-            require_memory(2 * 8 * shape.n_test, options.memory_limit, "the predictions of a fold")
+            # Those of one setting: labels alone, or a number for each class.
+            only_labels = not reads.products and scoring.gives_all_scores(("predict",))
+            n_rows = max(shape.n_test, shape.n_train if options.return_train_score else 0)
+            nbytes = 2 * 8 * n_rows * (1 if only_labels and options.recording is None else shape.n_classes)
+            require_memory(nbytes, options.memory_limit, "the predictions of a fold")
         if not facts.must_share:
             require_cheaper(batch.family, group.prototype, group.settings, shape, job)
         return group

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.estimators import Answers
+from manyfit.families import Answers
 from manyfit.folds import Array, Fold, FoldedData
-from manyfit.metrics import ScoredTargets, SharedScoring
+from manyfit.metrics.scoring import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._score_answers import (
@@ -26,6 +26,7 @@ from manyfit.model_selection.strategies._score_answers import (
 # scikit-learn fits a setting whose score `tol` leaves open by more than this. Scores of labels may be open by
 # twice as much, since about half of the open labels stay as they are.
 MOST_OPEN, MOST_LABELS_OPEN = 0.01, 0.02
+TOO_OPEN = "tol leaves its score open"
 # By the name of the scorer.
 Doubt = Mapping[str, float]
 
@@ -91,7 +92,7 @@ class PendingAnswers:
         left = dict[int, str]()
         if sklearn_stops:
             too_open = [j for j in doubts if self._is_too_open(scored.scores["test"][j], doubts[j])]
-            left = dict.fromkeys(too_open, "tol leaves its score open")
+            left = dict.fromkeys(too_open, TOO_OPEN)
         shared = {j: doubt for j, doubt in doubts.items() if doubt and j not in left}
         outcome.note_iterations(self._candidates, i, self._answers, shared)
         seconds = self._seconds + time.perf_counter() - start

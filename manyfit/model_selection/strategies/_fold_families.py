@@ -11,8 +11,17 @@ from joblib import parallel_config
 from sklearn.base import clone, is_classifier
 
 from manyfit.arrays import is_xp_array, label_transfers, to_host_together
-from manyfit.estimators import Answers, Cost, FoldRows, Iterations, MomentSums, Shape
-from manyfit.families import is_of_manyfit, require_valid_answers, target_function
+from manyfit.families import (
+    Answers,
+    Cost,
+    FoldRows,
+    Iterations,
+    MomentSums,
+    Shape,
+    is_of_manyfit,
+    require_valid_answers,
+    target_function,
+)
 from manyfit.folds import (
     AtomGroup,
     FoldArrays,

@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from manyfit.arrays import is_xp_array
-from manyfit.estimators import Family, FoldRows, Iterations
+from manyfit.families import Family, FoldRows, Iterations
 from manyfit.folds import (
     FoldArrays,
     Unsupported,
@@ -18,7 +18,7 @@ from manyfit.folds import (
     as_weights,
     holds_categories,
 )
-from manyfit.metrics import SharedScoring
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._plan import Group

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import Answers, Iterations
-from manyfit.families import View, apply_step, map_behind, require_valid_answers
-from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle
+from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
+from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle, is_row_source
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
@@ -181,7 +180,7 @@ def _pass_data(job: Job, steps: Sequence[StepSpec], data: FoldedMatrix) -> PassD
         views = [_map_behind(steps, data.start(i)) for i in range(data.n_splits)]
     return PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
-        sklearn_stops=stops_as_sklearn(job),
+        sklearn_stops=stops_as_sklearn(job), sklearn_reads=not is_row_source(job.X),
     )  # fmt: skip
 
 

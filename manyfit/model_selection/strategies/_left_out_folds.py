@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array
-from manyfit.estimators import Answers
-from manyfit.families import LeavesRowsOut, Responses
+from manyfit.families import Answers, LeavesRowsOut, Responses
 from manyfit.folds import Array, Fold, FoldedMatrix, NumPyRows, Unsupported
-from manyfit.metrics import ScoredTargets, SharedScoring
+from manyfit.metrics.scoring import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.job._predictions import Predicted
 from manyfit.model_selection.planning._cost_checks import require_memory

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyfit.families import LeavesOut, LeftOut
 from manyfit.folds import Array, FoldedMatrix, Unsupported
-from manyfit.metrics import SharedScoring
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._task_result import TaskResult

@@ -8,10 +8,18 @@ from typing import Any
 from sklearn.base import is_classifier
 
 from manyfit.arrays import retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import Family, LinearAnswers, MomentSums
-from manyfit.families import View, apply_step, moments_behind, require_valid_answers, target_function
+from manyfit.families import (
+    Family,
+    LinearAnswers,
+    MomentSums,
+    View,
+    apply_step,
+    moments_behind,
+    require_valid_answers,
+    target_function,
+)
 from manyfit.folds import Array, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
-from manyfit.metrics import SharedScoring
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._pipeline_spec import StepSpec

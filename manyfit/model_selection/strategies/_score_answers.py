@@ -10,10 +10,9 @@ import numpy as np
 
 from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host
-from manyfit.estimators import Answers
-from manyfit.families import Responses
+from manyfit.families import Answers, Responses
 from manyfit.folds import Array, Fold, FoldedData, Unsupported, holds_categories, wrap_rows
-from manyfit.metrics import ScoredTargets, SharedScoring
+from manyfit.metrics.scoring import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.job._predictions import Predicted, Recording
 from manyfit.model_selection.results._task_result import TaskResult

@@ -13,10 +13,9 @@ import numpy as np
 from manyfit._compat import routing_enabled
 from manyfit.arrays import TransferCache
 from manyfit.cluster.worker.errors import WorkerLost
-from manyfit.estimators import Family, affine_step_of
-from manyfit.families import column_step_of
+from manyfit.families import Family, affine_step_of, column_step_of
 from manyfit.folds import Splits, Unsupported
-from manyfit.metrics import SharedScoring
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
 from manyfit.model_selection.planning._metadata_routing import require_scored_by_last_step

@@ -16,7 +16,7 @@ from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, prepare_rows
-from manyfit.metrics import refuse_metrics
+from manyfit.metrics.scoring import refuse_metrics
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import Job, Options, Result, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes

@@ -69,7 +69,7 @@ def test_a_fit_that_goes_on_is_the_longer_fit_to_the_bit(kind):
         found = fits.fit(clone(model).set_params(**{size: n}), *data)
         whole = clone(model).set_params(**{size: n}).fit(*data)
         np.testing.assert_array_equal(getattr(found, method)(data[0]), getattr(whole, method)(data[0]))
-    assert fits.n_members_kept == 2 + 5
+    assert fits.counts.members == 2 + 5
 
 
 @pytest.mark.cases(2)
@@ -84,6 +84,9 @@ def test_scores_are_scikit_learns(kind):
     assert_same_results(ours, theirs, rtol=0 if exact else 1e-12, atol=0)
     # On each of two splits two models kept 2 members, and one of them 4.
     assert ours.report_.members_kept == 2 * (2 * 2 + 4)
+    assert "6 fits went on from the round before, and did not make 16 trees or iterations again." in str(
+        ours.report_
+    )
     assert re.search(r"trees and iterations of earlier rounds +16\b", str(ours.report_))
     # Fits on a frame go on, too; the last one of boosting does not know the bins of the others as its rows.
     frame, y = pd.DataFrame(data[0]), pd.Series(data[1])
@@ -93,18 +96,38 @@ def test_scores_are_scikit_learns(kind):
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "why"),
     [
-        RandomForestClassifier(), RandomForestClassifier(random_state=0, class_weight="balanced"),
-        RandomForestClassifier(random_state=0, oob_score=True), GradientBoostingRegressor(random_state=0),
-        HistGradientBoostingClassifier(random_state=0, early_stopping=True),
+        (RandomForestClassifier(), "random_state is not an integer"),
+        (RandomForestClassifier(random_state=0, class_weight="balanced"), "class_weight='balanced' warns"),
+        (RandomForestClassifier(random_state=0, oob_score=True), "oob_score=True is a score of all trees"),
+        (GradientBoostingRegressor(random_state=0), "rounds its sums in another way"),
+        (HistGradientBoostingClassifier(random_state=0, early_stopping=True), "early_stopping=True may end"),
     ],
     ids=["random", "class_weight", "oob_score", "gradient boosting", "early stopping"],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores:UserWarning")
-def test_what_does_not_go_on(model):
+def test_what_does_not_go_on_and_why(model, why):
     search = HalvingGridSearchCV(model, {"max_depth": [1, 2]}, **options(model))
-    assert search.fit(X_CLASS, LABELS).report_.members_kept == 0
+    lines = search.plan(X_CLASS, LABELS).rounds
+    report = search.fit(X_CLASS, LABELS).report_
+    assert report.members_kept == 0 and list(report.fitted_anew.values()) == [2]
+    for text in (lines[1], *report.fitted_anew, str(report)):
+        assert why in text
+    assert lines[1].startswith("fits of later rounds do not go on")
+
+
+def test_a_plan_says_which_settings_go_on():
+    forest = RandomForestClassifier(random_state=0)
+    search = HalvingGridSearchCV(forest, {"max_depth": [1, 2, 3, None]}, **options(forest))
+    assert "fits of all settings go on" in search.plan(X_CLASS, LABELS).rounds[1]
+    search.param_grid = {"class_weight": [None, "balanced"], "max_depth": [1, 2]}
+    line = search.plan(X_CLASS, LABELS).rounds[1]
+    assert "fits of 2 of 4 settings go on" in line and line.endswith("warns of warm_start (2)")
+    search.set_params(param_grid={"n_estimators": [2, 3]}, resource="max_depth")
+    assert (
+        "max_depth of RandomForestClassifier is no number of trees" in search.plan(X_CLASS, LABELS).rounds[1]
+    )
 
 
 def test_weights_pipelines_workers_and_rows():
@@ -141,7 +164,7 @@ def test_models_are_kept_for_the_next_round_and_as_memory_allows():
         for _ in range(rounds):
             fits.next_round()
         model = fits.fit(clone(larger), X_CLASS, LABELS)
-        assert fits.n_members_kept == kept and len(model.estimators_) == 5 and not model.warm_start
+        assert fits.counts.members == kept and len(model.estimators_) == 5 and not model.warm_start
         whole = clone(larger).fit(X_CLASS, LABELS)
         np.testing.assert_array_equal(model.predict_proba(X_CLASS), whole.predict_proba(X_CLASS))
     other = np.array(LABELS)
@@ -150,7 +173,7 @@ def test_models_are_kept_for_the_next_round_and_as_memory_allows():
     fits.fit(clone(forest), X_CLASS, LABELS)
     fits.next_round()
     fits.fit(clone(larger), X_CLASS, other)
-    assert fits.n_members_kept == 0, "other labels"
+    assert fits.counts.members == 0, "other labels"
 
 
 @pytest.mark.parametrize("kind", ["forest", "histograms"])
@@ -173,7 +196,7 @@ def test_a_folder_keeps_models_for_the_next_round_as_memory_allows(monkeypatch, 
                 store.next_round()
             again = ContinuedFits(pickle.loads(pickle.dumps(store)))
             again.fit(clone(larger), X_CLASS, LABELS)
-            assert again.n_members_kept == kept
+            assert again.counts.members == kept
             assert any(tmp_path.rglob("*"))
         assert not [*tmp_path.iterdir()]
     with FolderStore(10**6) as store:
@@ -183,7 +206,7 @@ def test_a_folder_keeps_models_for_the_next_round_as_memory_allows(monkeypatch, 
         store.next_round()
         again = ContinuedFits(store)
         again.fit(clone(larger), X_CLASS, LABELS)
-        assert again.n_members_kept == 0
+        assert again.counts.members == 0
 
 
 def test_a_search_goes_on_without_a_folder_for_its_models(monkeypatch, tmp_path):

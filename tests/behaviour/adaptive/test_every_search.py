@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import Any
 
@@ -64,6 +65,8 @@ def optuna_search(model: Any, grid: Any, **more: Any) -> Any:
 
 if find_spec("optuna"):
     SEARCHES["optuna"] = optuna_search
+# Those that can end a fit start processes, which takes longest.
+WHEREVER = sorted(SEARCHES, key=["halving", *SEARCHES].index)
 every_search = pytest.mark.parametrize("kind", SEARCHES)
 some_searches = pytest.mark.parametrize("kind", spread(SEARCHES, 3))
 
@@ -152,6 +155,40 @@ def test_a_cluster_gives_the_same_answers() -> None:
             assert there.best_params_ == ours.best_params_ and there.report_.split_workers, kind
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the:UserWarning")
+@pytest.mark.parametrize(
+    ("kind", "place"), spread([(kind, place) for kind in WHEREVER for place in ("cluster", "processes")], 1)
+)
+def test_options_hold_wherever_fits_are_made(kind: str, place: str, tmp_path: Any) -> None:
+    """Failing fits, weights, checkpoints, limits of time and callbacks: the same as in this process."""
+    cv, grid = KFold(3, shuffle=True, random_state=0), {"alpha": ALPHAS}
+    more = {"n_jobs": 2} if place == "processes" else {}
+    weights = (np.arange(len(LABELS)) % 3 > 0).astype(float)
+    known = SEARCHES[kind](SGD, grid).get_params(deep=False)
+    limits = {"time_budget": 1e9, "fit_timeout": 60} if "fit_timeout" in known and kind != "budget" else {}
+    options: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
+        (Breaks(random_state=0), {"error_score": -1.0}, {}),
+        (SGD, limits, {}),
+        (SGD, {"checkpoint": tmp_path / "c"} if "checkpoint" in known else {}, {"sample_weight": weights}),
+    ]
+    plain = [SEARCHES[kind](one, grid, cv=cv).fit(X_CLASS, LABELS, **given) for one, _, given in options]
+    plain[0] = SEARCHES[kind](options[0][0], grid, cv=cv, error_score=-1.0).fit(X_CLASS, LABELS)
+    with within(2) if place == "cluster" else nullcontext():
+        for (model, own, given), here in zip(options, plain, strict=True):
+            for _ in range(2 if "checkpoint" in own else 1):
+                there = SEARCHES[kind](model, grid, cv=cv, **own, **more).fit(X_CLASS, LABELS, **given)
+                np.testing.assert_array_equal(scores(there), scores(here))
+                assert there.best_params_ == here.best_params_
+            if "checkpoint" in own:
+                assert there.report_.fits_restored == there.report_.fits_requested > 0
+        if hasattr(there, "set_callbacks"):  # scikit-learn 1.9
+            recorder = Recorder()
+            heard = SEARCHES[kind](SGD, grid, cv=cv, **more).set_callbacks(recorder).fit(X_CLASS, LABELS)
+            np.testing.assert_array_equal(scores(heard), scores(plain[1]))
+            assert sorted(recorder.begun) == sorted(recorder.ended)
+
+
 @some_searches
 def test_a_bar_or_lines_show_the_progress(kind: str, capsys: Any) -> None:
     SEARCHES[kind](SGD, {"alpha": ALPHAS}, cv=CV, verbose=1).fit(X_CLASS, LABELS)
@@ -177,6 +214,32 @@ def test_without_its_stopping_a_search_is_the_plain_one(search: Any) -> None:
     plain = GridSearchCV(MultinomialNB(), grid, cv=CV).fit(*data)
     found = search(MultinomialNB(), grid).fit(*data)
     for name in ("params", "mean_test_score", "std_test_score", "split3_test_score", "rank_test_score"):
+        np.testing.assert_array_equal(found.cv_results_[name], plain.cv_results_[name], err_msg=name)
+    assert (found.best_index_, found.best_params_) == (plain.best_index_, plain.best_params_)
+    np.testing.assert_array_equal(found.predict_proba(data[0]), plain.predict_proba(data[0]))
+
+
+SPREAD = {"alpha": [0.01, 0.1, 1.0, 10.0], "fit_prior": [True, False]}
+
+
+DRAWN: dict[str, Callable[..., Any]] = {
+    "hyperband": lambda *given: HyperbandSearchCV(*given, max_iter=1, cv=CV, random_state=0),
+    "random halving": lambda *given: HalvingRandomSearchCV(
+        *given, n_candidates=5, max_resources=90, min_resources=90, cv=CV, random_state=0
+    ),
+    "optuna": lambda *given: OptunaSearchCV(*given, n_trials=5, batch_size=2, cv=CV, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", [one for one in DRAWN if one in SEARCHES])
+def test_without_its_stopping_a_search_of_drawn_settings_scores_them_as_the_plain_one(kind: str) -> None:
+    data = (abs(X_CLASS), LABELS)
+    found = DRAWN[kind](MultinomialNB(), SPREAD).fit(*data)
+    rows = found.cv_results_["params"]
+    plain = GridSearchCV(MultinomialNB(), [{k: [v] for k, v in one.items()} for one in rows], cv=CV).fit(
+        *data
+    )
+    for name in ("mean_test_score", "std_test_score", "split3_test_score", "rank_test_score"):
         np.testing.assert_array_equal(found.cv_results_[name], plain.cv_results_[name], err_msg=name)
     assert (found.best_index_, found.best_params_) == (plain.best_index_, plain.best_params_)
     np.testing.assert_array_equal(found.predict_proba(data[0]), plain.predict_proba(data[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import nullcontext
 
 import dask.array as da
 import numpy as np
@@ -19,6 +20,8 @@ from manyfit.model_selection import (
     IncrementalSearchCV,
     SuccessiveHalvingSearchCV,
 )
+from manyfit.model_selection.checkpoint import _models
+from manyfit.model_selection.checkpoint._models import ModelCheckpoint, Trained, UnwrittenModels
 from tests._covering import spread
 from tests._same_results import LABELS, X_CLASS
 from tests.behaviour.adaptive.test_incremental import ALPHAS, SGD, SPACE
@@ -75,7 +78,8 @@ def test_a_search_that_is_interrupted_continues(tmp_path, at, cv):
     assert report.fits_restored + report.fits_done == report.fits_requested == 17 * (cv or 1)
 
 
-def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tmp_path):
+def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(_models, "MODELS_SHARE", np.inf)
     search = SuccessiveHalvingSearchCV(
         Counted(random_state=0), SPACE, 2, n_initial_iter=3, max_iter=3, random_state=0, memory_limit=3000,
         cv=KFold(2), checkpoint=tmp_path / "c",
@@ -93,6 +97,70 @@ def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tm
     again = clone(search).fit(X, LABELS)
     assert len(CALLS) == n_calls - 2 * n_of_pass
     assert_same_search(again, whole)
+
+
+@pytest.mark.parametrize(("written", "calls"), [(0, 12), (1, 10), (2, 6)])
+def test_a_search_that_is_killed_goes_on_from_the_models_of_its_last_writing(
+    tmp_path, monkeypatch, written, calls
+):
+    """Scores of a round are written when it ends, models only now and then."""
+    options = {"max_iter": 9, "random_state": 0, "checkpoint": tmp_path / "c"}
+    search = HyperbandSearchCV(Counted(random_state=0), SPACE, **options)
+    whole = clone(search).set_params(checkpoint=None).fit(X_CLASS, LABELS)
+    CALLS.clear()
+    rounds, plain = [], ModelCheckpoint.keep_models
+
+    def keep_models(checkpoint, names):
+        plain(checkpoint, names)
+        rounds.append(len(CALLS))
+        monkeypatch.setattr(_models, "MODELS_SHARE", np.inf)
+        if len(rounds) > written:  # nothing is written from now on, as of a process that is killed
+            monkeypatch.setattr(UnwrittenModels, "write", lambda models, file: None)
+        if len(rounds) == 3:
+            raise SystemExit
+
+    monkeypatch.setattr(ModelCheckpoint, "keep_models", keep_models)
+    with pytest.raises(SystemExit):
+        search.fit(X_CLASS, LABELS)
+    monkeypatch.undo()
+    assert rounds == [0, 51, 63], "calls before each round"
+    CALLS.clear()
+    search.fit(X_CLASS, LABELS)
+    assert_same_search(search, whole)
+    assert len(CALLS) == calls, "of the last round, and of its models since they were written"
+
+
+def test_models_are_written_within_their_share_of_the_time(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_models.time, "perf_counter", lambda: now[0])
+    models, wanted = UnwrittenModels(tmp_path / "c"), {("a", 0): Trained(SGD, 1), ("b", 0): Trained(SGD, 1)}
+
+    def takes_two_seconds(one):
+        now[0] += 2
+        return b""
+
+    monkeypatch.setattr(_models.pickle, "dumps", takes_two_seconds)
+    monkeypatch.setattr(_models, "transaction", lambda file: nullcontext())
+
+    class File:
+        def executemany(self, query, rows):
+            self.names = [row[0] for row in rows]
+
+    assert not models.is_due() and not models.is_due(wanted)
+    now[0] = 1.0
+    assert models.is_due(wanted)
+    models.put(wanted)
+    models.write(File())
+    assert not models.is_due(), "all is written"
+    models.put(wanted)
+    now[0] = 79.0
+    assert not models.is_due(), "4 s of 79 s, and 4 s more"
+    now[0] = 81.0
+    assert models.is_due()
+    models.drop_others(["b"])
+    file = File()
+    models.write(file)
+    assert file.names == ["b"]
 
 
 def test_a_finished_search_is_restored_without_a_call(tmp_path):

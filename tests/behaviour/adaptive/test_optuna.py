@@ -113,13 +113,36 @@ def test_spaces_of_every_kind() -> None:
     quantile = as_space({"a": stats.gamma(2.0)})["a"]
     assert quantile.value(0.25) == stats.gamma(2.0).ppf(0.25)
     assert as_space({"a": stats.poisson(3)})["a"].value(0.5) == 3
+    for one, lowest in ((stats.poisson(3), 0), (stats.binom(4, 0.5), 0), (stats.geom(0.5), 1)):
+        value = as_space({"a": one})["a"].value(0.0)
+        assert value == lowest and type(value) is int, "scipy's quantile 0 is one less, and a float"
+    with pytest.raises(ValueError, match=r"the distribution of 'a' is none with \(0, -1\)"):
+        as_space({"a": stats.uniform(0, -1)})
     shifted = as_space({"a": stats.loguniform(1, 100, loc=5)})["a"]
     assert shifted.value(0.5) == stats.loguniform(1, 100, loc=5).median()
+
+
+def test_equal_values_of_other_types_are_others_to_the_study() -> None:
+    """One feature (1) and all of them (1.0)."""
+    space = {"max_features": [1, 1.0, 2]}
+    search = OptunaSearchCV(TREE, space, n_trials=12, sampler=RandomSampler(seed=0)).fit(X, Y)
+    rows = search.cv_results_["params"]
+    assert sorted(repr(one["max_features"]) for one in rows) == ["1", "1.0", "2"]
+    told = {one.params["max_features"]: one.value for one in search.study_.trials}
+    for params, score in zip(rows, search.cv_results_["mean_test_score"], strict=True):
+        assert score == cross_val_score(clone(TREE).set_params(**params), X, Y).mean()
+        (own,) = (value for text, value in told.items() if text.endswith(f": {params['max_features']!r}"))
+        assert own == score
+    assert as_space({"a": [1, 1, 2]})["a"].distribution.choices == (1, 1, 2)
 
 
 def conditional(trial: Any) -> dict[str, Any]:
     kernel = trial.suggest_categorical("kernel", ["linear", "rbf"])
     return {"kernel": kernel} | ({"gamma": trial.suggest_float("gamma", 0.01, 1)} if kernel == "rbf" else {})
+
+
+def pruned_at_once(trial: Any) -> dict[str, Any]:
+    raise optuna.TrialPruned
 
 
 def test_a_function_of_the_trial_draws_a_conditional_space() -> None:
@@ -137,6 +160,8 @@ def test_a_function_of_the_trial_draws_a_conditional_space() -> None:
     assert all(one["kernel"] == "rbf" for one in search.cv_results_["params"])
     states = {one.state for one in search.study_.trials}
     assert states == {TrialState.PRUNED, TrialState.COMPLETE}
+    with pytest.raises(ValueError, match="has pruned all 3 trials"):
+        OptunaSearchCV(SVC(), pruned_at_once, n_trials=3).fit(X, Y)
     with pytest.raises(TypeError, match="has to return a dict of parameters, got None"):
         OptunaSearchCV(SVC(), lambda trial: None, n_trials=2).fit(X, Y)
 
@@ -185,6 +210,17 @@ def test_a_study_goes_on_and_its_best_trial_takes_part(tmp_path: Any) -> None:
     search.fit(X, Y)
     assert len(again.trials) == 8 and search.study_ is again
     assert search.best_score_ >= best and search.best_score_ == again.best_value
+
+
+def test_a_study_goes_on_in_a_space_that_lacks_its_best_trial() -> None:
+    space = {"max_depth": IntDistribution(1, 4), "min_samples_leaf": [1, 20]}
+    study = optuna.create_study(direction="maximize", sampler=RandomSampler(seed=0))
+    OptunaSearchCV(TREE, space, n_trials=6, study=study).fit(X, Y)
+    before = study.best_params["max_depth"]
+    narrow = space | {"max_depth": IntDistribution(before + 1, before + 2)}
+    search = OptunaSearchCV(TREE, narrow, n_trials=4, study=study).fit(X, Y)
+    assert all(before < one["max_depth"] <= before + 2 for one in search.cv_results_["params"])
+    assert len(study.trials) == 10
 
 
 @pytest.mark.filterwarnings(
@@ -282,6 +318,8 @@ def test_no_trial_is_asked_for_after_the_budget(monkeypatch: pytest.MonkeyPatch)
         X, Y
     )
     assert 2 <= len(search.study_.trials) < 1000 and np.isfinite(search.best_score_)
+    search.set_params(time_budget=1e-9).fit(X, Y)
+    assert len(search.study_.trials) == 2 and np.isfinite(search.best_score_), "at least one is evaluated"
 
 
 def test_what_cannot_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:

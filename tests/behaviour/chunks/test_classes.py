@@ -55,6 +55,31 @@ def test_probabilities(kind, tmp_path):
     np.testing.assert_array_equal(*scores)
 
 
+WEIGHTS = rng.uniform(0.0, 2.0, size=N) * (rng.uniform(size=N) < 0.8)
+
+
+@pytest.mark.parametrize(("scoring", "shuffle"), [("accuracy", True), ("neg_log_loss", False)])
+def test_sample_weights(scoring, shuffle):
+    cv = KFold(3, shuffle=shuffle, random_state=0 if shuffle else None)
+    options = {"cv": cv, "scoring": scoring, "refit": False}
+    search = GridSearchCV(*MODELS[0], memory_limit=LIMIT, **options)
+    search.fit(Dataset(X, (90, P)), LABELS, sample_weight=WEIGHTS)
+    expected = SklearnSearch(*MODELS[0], **options).fit(X, LABELS, sample_weight=WEIGHTS)
+    assert search.report_.fits_shared == 9
+    scores = (one.cv_results_["mean_test_score"] for one in (search, expected))
+    # Probabilities are read from the sums in scikit-learn's own order.
+    np.testing.assert_array_equal(*scores)
+
+
+def test_weights_that_are_refused():
+    options = {"refit": False, "memory_limit": LIMIT}
+    with pytest.raises(TypeError, match="LinearDiscriminantAnalysis.fit takes no sample_weight"):
+        GridSearchCV(*MODELS[2], **options).fit(Dataset(X, (90, P)), LABELS, sample_weight=WEIGHTS)
+    none = np.where(LABELS == "c", 0.0, 1.0)
+    with pytest.raises(TypeError, match="a class has no weight in the training rows"):
+        GridSearchCV(*MODELS[0], **options).fit(Dataset(X, (90, P)), LABELS, sample_weight=none)
+
+
 @pytest.mark.parametrize(("model", "grid"), [MODELS[0], MODELS[2]], ids=["GaussianNB", "LDA"])
 def test_nan_is_named_by_its_row(model, grid):
     values = X.copy()
@@ -70,3 +95,25 @@ def test_predictions_that_do_not_fit_are_refused_before_anything_is_read():
     with pytest.raises(TypeError, match="the predictions of a fold would need .*, more than memory_limit"):
         search.fit(file, LABELS)
     assert not file.reads
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "refused"),
+    [
+        (MODELS[0], {}, False),
+        (MODELS[0], {"scoring": "neg_log_loss"}, True),  # a number for each class
+        (MODELS[0], {"return_train_score": True}, True),
+        (MODELS[2], {}, True),
+    ],
+    ids=["labels", "probabilities", "training scores", "LDA"],
+)
+def test_predictions_are_counted_with_all_that_scores_read(model, options, refused):
+    file, n_test = Dataset(X, (5, P)), -(-N // 4)
+    limit = 2 * 2 * 8 * n_test if model is MODELS[0] else 7_500  # which the sums of the classes fit
+    search = GridSearchCV(*model, refit=False, cv=4, memory_limit=limit, **options)
+    if refused:
+        with pytest.raises(TypeError, match="the predictions of a fold would need"):
+            search.fit(file, LABELS)
+        assert not file.reads
+    else:
+        assert search.fit(file, LABELS).report_.fits_shared == 12

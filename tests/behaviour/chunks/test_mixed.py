@@ -5,6 +5,8 @@ from __future__ import annotations
 import dask
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -158,14 +160,41 @@ def test_a_target_is_a_column_and_a_plan_reads_what_it_needs(tmp_path):
 
 def test_a_checkpoint_knows_a_frame_by_its_rows(tmp_path):
     options = {"refit": False, "memory_limit": LIMIT, "checkpoint": tmp_path / "search.db"}
-    search = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(FRAME, 97, tmp_path / "X"), Y)
-    again = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(FRAME, 60, tmp_path / "again"), Y)
+    search = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(FRAME, 97), Y)
+    again = GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(FRAME, 60), Y)
     assert again.report_.passes == 0 and search.report_.passes == 1
     scores = (one.cv_results_["mean_test_score"] for one in (search, again))
     np.testing.assert_array_equal(*scores)
     other = FRAME.assign(day=FRAME["day"].where(FRAME.index != 500, "we"))
     with pytest.raises(ValueError, match="- X: "):
-        GridSearchCV(_model(Ridge()), RIDGE, **options).fit(parquet(other, 97, tmp_path / "other"), Y)
+        GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(other, 97), Y)
+
+
+FLAGGED = FRAME.assign(flag=np.arange(N) % 3 == 0)
+
+
+def test_a_frame_whose_first_partitions_are_empty():
+    empty, parts = FLAGGED[:0], [FLAGGED[k : k + 101] for k in range(0, N, 101)]
+    untyped = pd.DataFrame({name: [] for name in FLAGGED})
+    own = [untyped, empty, *parts[:2], empty, *parts[2:]]
+    with dask.config.set({"dataframe.convert-string": False}):
+        given = dask.dataframe.from_map(lambda part: part, own, meta=empty)
+    assert _compare(given, _model(Ridge()), RIDGE).report_.bytes_read
+
+
+@pytest.mark.parametrize(("place", "typed"), [("first", False), ("last", True)])
+def test_an_empty_parquet_file_beside_bools_and_texts(typed, place, tmp_path):
+    flags = make_pipeline(ColumnTransformer([("flags", "passthrough", ["fare", "flag"])]), Ridge())
+    parquet(FLAGGED, 100, tmp_path / "X")
+    empty = FLAGGED[:0] if typed else pd.DataFrame({name: pd.Series([], dtype=object) for name in FLAGGED})
+    table = pa.Table.from_pandas(empty, preserve_index=False)
+    pa.parquet.write_table(table, tmp_path / "X" / f"{'a' if place == 'first' else 'z'}.parquet")
+    for model in (flags, _model(Ridge())):
+        options = {"refit": False, "cv": 3}
+        expected = SklearnSearch(model, RIDGE, **options).fit(FLAGGED, Y).cv_results_["mean_test_score"]
+        for limit in (LIMIT, 2**30) if place == "first" else (LIMIT,):  # the larger one loads X
+            found = GridSearchCV(model, RIDGE, memory_limit=limit, **options).fit(tmp_path / "X", Y)
+            np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, rtol=1e-12)
 
 
 # Bad input
@@ -176,14 +205,33 @@ def test_categories_of_several_types_and_columns_that_do_not_fit_are_refused():
     mixed = FRAME.assign(city=pd.Series([*FRAME["city"][:400], *range(N - 400)], dtype=object))
     with pytest.raises(TypeError, match="holds values of several types"):
         GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(mixed, 100), Y)
-    median = _model(Ridge(), SimpleImputer(strategy="median"))
-    with pytest.raises(TypeError, match="all numbers of a column of X at once, 4,808 bytes"):
-        GridSearchCV(median, RIDGE, refit=False, memory_limit=15_000).fit(blocks(FRAME, 40), Y)
     with pytest.raises(TypeError, match="not shared: X has columns that are no numbers"):
         GridSearchCV(Ridge(), {"alpha": [1.0]}, **options).fit(partitions(FRAME, 100), Y)
     infinite = FRAME.assign(fare=FRAME["fare"].mask(FRAME.index == 500, np.inf))
     with pytest.raises(TypeError, match="X holds infinity"):
         GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(infinite, 100), Y)
+
+
+LOGS = FunctionTransformer(np.log1p, feature_names_out="one-to-one")
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_kept_columns_are_counted_together_and_once(logs):
+    """Medians of three columns take 8 bytes a row and column, behind a function, too."""
+    model = _model(Ridge(), make_pipeline(LOGS, RobustScaler()) if logs else SimpleImputer(strategy="median"))
+    wide = FRAME.assign(age=FRAME["age"].abs(), id="x" * 200)  # X takes more than the limit
+    wide = wide.fillna({"age": 1.0, "distance": 1.0}) if logs else wide
+    needed = 4 * 3 * 8 * N
+    options = {"refit": False, "cv": 3}
+    why = (
+        f"column 'distance' at once.* 3 columns of 4,808 bytes, 14,424 bytes .* memory_limit={needed} or more"
+    )
+    with pytest.raises(TypeError, match=why):
+        GridSearchCV(model, RIDGE, memory_limit=needed - 4, **options).fit(blocks(wide, 50), Y)
+    search = GridSearchCV(model, RIDGE, memory_limit=needed, **options).fit(blocks(wide, 50), Y)
+    assert search.report_.bytes_read
+    expected = SklearnSearch(model, RIDGE, **options).fit(wide, Y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, rtol=1e-12)
 
 
 def test_a_column_of_texts_that_becomes_numbers_is_named():

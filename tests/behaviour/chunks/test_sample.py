@@ -120,7 +120,7 @@ def test_a_kernel_a_matrix_without_an_index_and_a_short_y():
 
 
 def test_refusals_name_the_sample():
-    with pytest.raises(TypeError, match="or make the search on some rows, by sample=100_000; or pass X"):
+    with pytest.raises(TypeError, match="make the search on some rows by sample=100_000, or pass X"):
         GridSearchCV(TREE, GRID, refit=False, memory_limit=LIMIT).fit(Dataset(X), Y)
     with pytest.raises(
         TypeError, match="alone or in a Pipeline; or make the search on some rows, by sample="

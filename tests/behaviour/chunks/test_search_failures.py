@@ -101,6 +101,24 @@ def test_a_block_that_cannot_be_read_is_tried_again_and_named_by_its_rows(monkey
     assert_same(search.fit(Broken(X, 2), Y), SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_chunk_of_dask_that_cannot_be_computed_is_named_with_its_rows(known):
+    """A read has three chunks of 30 rows."""
+
+    def fail(block, block_info=None):
+        if block_info[0]["chunk-location"][0] == 7:
+            raise RuntimeError("no such number")
+        return block
+
+    lazy = da.from_array(X, chunks=(30, P)).map_blocks(fail, dtype=float, meta=X[:0])
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(RuntimeError, match="no such number") as got:
+        search.fit(lazy if known else lazy.to_dask_dataframe(columns=[*"abcdef"]), Y)
+    kind = "array.Array" if known else "dataframe.DataFrame"
+    place = "Chunk 7 (rows 210 to 239)" if known else "Chunk 7, from row 210 on,"
+    assert f"{place} of X, a dask.{kind}, could not be read." in got.value.__notes__
+
+
 @pytest.mark.parametrize(("scaled", "fails"), [(False, "rows"), (True, "rows"), (True, "what is scaled")])
 def test_a_source_whose_read_failed_is_read_again_by_a_later_search(scaled, fails, monkeypatch):
     monkeypatch.setattr(_rows, "RETRY_AFTER_S", ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -42,7 +43,7 @@ def test_our_estimators_are_refitted_and_predict_in_chunks(kind, tmp_path):
             getattr(search.best_estimator_[-1], name), getattr(expected.best_estimator_[-1], name), rtol=1e-10
         )
     predicted = search.predict(given)
-    assert type(predicted) is np.ndarray
+    assert isinstance(predicted, da.Array if kind == "dask" else np.ndarray)
     np.testing.assert_allclose(predicted, expected.predict(X), rtol=1e-10)
     np.testing.assert_allclose(search.score(given, Y), expected.score(X, Y), rtol=1e-10)
     if kind in ("h5py", "zarr"):

@@ -114,3 +114,23 @@ def test_newtons_method_needs_no_trial_where_it_has_enough_iterations():
     resolution = loss_resolution(wrap_rows(Z))
     assert tried(Z, Stopping(100, 100, resolution, 1.0)).trusted.all()
     assert not tried(Z, Stopping(99, 100, resolution, 1.0)).trusted.any()
+
+
+@pytest.mark.parametrize("norm", ["largest", "euclidean"])
+def test_a_tolerance_that_the_loss_does_not_show_is_followed_as_far_as_it_shows(norm):
+    """scikit-learn's own fits end with gradients that are no larger."""
+    own, zero = problem(X, norm=norm), np.zeros((1, 1, P + 1))
+    short = try_columns(own, zero, np.arange(3), 1e-12, PLENTY, 1.0, 2**20, may_stop_short=True)
+    assert not tried(X, tol=1e-12, norm=norm).trusted.any()
+    assert short.trusted.all()
+    assert (short.tol > 1e-12).all()
+    sizes = own.size(own.gradient(zero.repeat(3, axis=0), np.arange(3)), np.arange(3))
+    allowed = short.tol * (sizes if norm == "euclidean" else 1.0)
+    assert (own.size(own.gradient(short.W, np.arange(3)), np.arange(3)) <= allowed).all()
+    for one, size in zip(C, allowed, strict=True):
+        fit = LogisticRegression(C=one, tol=1e-12, max_iter=1000).fit(X, Y)
+        A, w = np.column_stack([X, np.ones(N)]), np.append(fit.coef_[0], 0.0)
+        residual = fit.predict_proba(X)[:, 1] - Y
+        assert np.abs(A.T @ residual / N + w / (one * N)).max() <= size
+    large = try_columns(own, zero, np.arange(3), TOL, PLENTY, 1.0, 2**20, may_stop_short=True)
+    np.testing.assert_array_equal(large.tol, TOL)

@@ -19,7 +19,7 @@ from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows,
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
 from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows, single_blas_thread
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
 
 # A result is followed until its gradient is this share of the estimator's tol, and taken if it meets tol.
 TOL_SHARE = 1e-2
@@ -100,6 +100,7 @@ class _Group:
         self.every = TrainingRows(data.X, self.passes, self.beside_X, self.totals)
         self.problem = self.problems.over(self.every)
         self._read = 0  # rows of samples
+        self._tol = model.tol  # where scikit-learn's solver stops
 
     def fit(self) -> list[PathSolution]:
         """All settings on all splits, but for those that scikit-learn's solver may leave unfinished."""
@@ -137,7 +138,7 @@ class _Group:
             start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
             self._read += one.passes.rows_read
             del one
-        acceptable = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
+        acceptable = self._tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
         tol = max(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
         return stage.solve(start, zero, Tolerance(min(tol, acceptable), acceptable, scale)), acceptable
 
@@ -164,9 +165,9 @@ class _Group:
             first[:, self.penalties[0].argmin()] = True
         W = trials.run(first)
         trusted = np.asarray(trials.trusted[splits].all(axis=0))
-        if shape[0] == 1:
-            return trusted[None], W[trusted] if sample is None else None
-        return self._on_all_splits(trusted, splits, trials), None
+        on_all = trusted[None] if shape[0] == 1 else self._on_all_splits(trusted, splits, trials)
+        self._tol = max(self._tol, float(trials.tol[trials.trusted & on_all].max(initial=0.0)))
+        return on_all, W[trusted] if shape[0] == 1 and sample is None else None
 
     def _on_all_splits(self, trusted: Array, splits: Array, trials: "_Trials") -> Array:
         """The settings to trust on each split: the same as on some splits if the others are alike.
@@ -194,7 +195,7 @@ class _Group:
         room, before = self.data.memory_limit / 2, rows.passes.rows_read
         tried = try_columns(
             self.problems.over(rows), self._zero(), np.flatnonzero(chosen), self.model.tol, stopping,
-            margin, room,
+            margin, room, not self.data.sklearn_reads,
         )  # fmt: skip
         if rows is not self.every:
             self._read += rows.passes.rows_read - before
@@ -268,13 +269,14 @@ class _Trials:
         self._group, self._rows, self._stopping, self._margin = group, rows, stopping, margin
         shape = group.penalties.shape
         self.trusted, self._tried = np.zeros((2, *shape), dtype=bool)
-        self.steps = np.zeros(shape, dtype=int)
+        self.steps, self.tol = np.zeros(shape, dtype=int), np.zeros(shape)
 
     def run(self, chosen: Array) -> Array:
         """Try the chosen pairs that are still to be tried, and return where they ended."""
         new = chosen & ~self._tried
         tried = self._group.try_pairs(self._rows, new, self._stopping, self._margin)
         self.trusted[new], self.steps[new], self._tried[new] = tried.trusted, tried.steps, True
+        self.tol[new] = tried.tol
         return tried.W
 
     def run_at(self, index: Any) -> None:

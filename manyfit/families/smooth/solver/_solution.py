@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.families.protocol import Array
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics.scoring import LinearPredictors
 
 
 @dataclass(frozen=True)

@@ -62,17 +62,19 @@ class Trial:
     """The result of a trial of m columns.
 
     `trusted`, (m,): whether scikit-learn's solver would meet its tolerance; `W`, (m, K, d): where the columns
-    ended, in the coordinates of the problem; `steps`, (m,): steps that they took.
+    ended, in the coordinates of the problem; `steps`, (m,): steps that they took; `tol`, (m,): the tolerance
+    that they were followed to.
     """
 
     trusted: Array
     W: Array
     steps: Array
+    tol: Array
 
     @classmethod
     def empty(cls, m: int, start: Array) -> "Trial":
         """The result for columns that are still to be tried."""
-        return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int))
+        return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int), np.zeros(m))
 
 
 def loss_resolution(X: RowSource) -> float:
@@ -92,12 +94,13 @@ def try_columns(
     stopping: Stopping,
     margin: float,
     memory_limit: float,
+    may_stop_short: bool = False,
 ) -> Trial:
     """Try columns of a problem as scikit-learn's solver would go, from `zero`, (n_sets, K, d).
 
     `tol` is scikit-learn's, relative to the gradient at the start if the norm is euclidean. One step here may
     stand for `margin` iterations of scikit-learn. `memory_limit`, in bytes, is for the vectors of the
-    columns.
+    columns. With `may_stop_short`, the tolerance is no smaller than the loss shows.
     """
     certain = stopping.enough is not None and stopping.max_iter >= stopping.enough
     most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
@@ -107,9 +110,10 @@ def try_columns(
     for first in range(0, len(columns), at_once):
         part = slice(first, first + at_once)
         one = _AsSklearn(problem, columns[part], start[part])
-        wanted = tol * (one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes)))
-        solution, visible = one.follow(most, wanted, stopping, certain)
+        sizes = one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes))
+        solution, visible, wanted = one.follow(most, tol * sizes, stopping, certain, may_stop_short)
         found.W[part], found.steps[part] = one.moved(solution.W, 1.0), solution.steps
+        found.tol[part] = np.maximum(tol, wanted / np.where(sizes > 0.0, sizes, 1.0))
         steep = solution.curvature > STEEP * stopping.loss
         in_time = solution.converged & (~steep | (solution.steps <= most / MARGIN_OF_STEEP))
         in_time &= solution.overshoot <= OVERSHOT
@@ -120,10 +124,10 @@ def try_columns(
     return found
 
 
-def _shows(tol: Array, curvature: Array, stopping: Stopping) -> Array:
-    """Whether the loss shows a gradient of `tol`, which changes it by ``tol^2 / (2 L)`` for a curvature L."""
+def _smallest_shown(curvature: Array, stopping: Stopping) -> Array:
+    """The smallest gradient that the loss shows: g changes it by ``g^2 / (2 L)`` for a curvature L."""
     with np.errstate(over="ignore"):
-        return np.asarray(tol**2 >= VISIBLE * 2.0 * curvature * stopping.resolution * stopping.loss)
+        return np.sqrt(VISIBLE * 2.0 * curvature * stopping.resolution * stopping.loss)
 
 
 class _AsSklearn:
@@ -146,25 +150,33 @@ class _AsSklearn:
         lengths = np.sqrt((self._G**2).sum(axis=(1, 2)))
         self._first = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
 
-    def follow(self, steps: int, tol: Array, stopping: Stopping, briefly: bool) -> tuple[Solution, Array]:
+    def follow(
+        self, steps: int, tol: Array, stopping: Stopping, briefly: bool, may_stop_short: bool
+    ) -> tuple[Solution, Array, Array]:
         """Follow all columns for so many steps, or `briefly` until their curvature is known.
 
-        Columns are followed no further if the loss does not show a gradient of `tol`, which is known soon.
-        Returns where they are, and whether it shows.
+        Columns are followed no further if the loss does not show a gradient of `tol`, which is known soon;
+        with `may_stop_short`, they are followed to the smallest one that it shows. Returns where they are,
+        whether the loss shows their tolerance, and that tolerance.
         """
         few = min(steps, CURVATURE_STEPS)
         found = self._solve(few, tol, None)
-        visible = _shows(tol, found.curvature, stopping)
         open_ = np.flatnonzero(~found.converged)  # in the order of `found.left`
-        on = visible[open_]
-        if briefly or few == steps or not on.any():
-            return found, visible
-        found.left.keep(np.flatnonzero(on))
-        more = open_[on]
-        rest = self._solve(steps - few, tol[more], found.left)
-        for name in ("W", "converged", "curvature", "overshoot", "steps"):
-            getattr(found, name)[more] = getattr(rest, name)
-        return found, _shows(tol, found.curvature, stopping)
+        if may_stop_short:
+            tol = np.maximum(tol, _smallest_shown(found.curvature, stopping))
+            found.converged |= self.size(found.G, self._places) <= tol
+        visible = tol >= _smallest_shown(found.curvature, stopping)
+        on = (visible & ~found.converged)[open_]
+        if not (briefly or few == steps) and on.any():
+            found.left.keep(np.flatnonzero(on))
+            more = open_[on]
+            rest = self._solve(steps - few, tol[more], found.left)
+            for name in ("W", "converged", "curvature", "overshoot", "steps"):
+                getattr(found, name)[more] = getattr(rest, name)
+            if may_stop_short:
+                tol = np.maximum(tol, _smallest_shown(found.curvature, stopping))
+            visible = tol >= _smallest_shown(found.curvature, stopping)
+        return found, visible & np.isfinite(tol), tol
 
     def _solve(self, steps: int, tol: Array, state: State | None) -> Solution:
         solver = LBFGS(max_passes=EVALUATIONS * steps, max_steps=steps, memory=MEMORY)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
 from manyfit.folds.rows.chunks._cuts import join_frames
-from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
+from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of, numbers_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import with_retries
 
@@ -20,6 +20,12 @@ _RECOMPUTED = (
     "Each pass calls the function of Blocks anew: if it computes or parses the blocks, write them to "
     "Parquet, Zarr or HDF5 first"
 )
+
+
+# Numbers that are added up at a time for a checksum, which then does not depend on their order.
+ADDED = 128
+# Rounding may change the sums of a block that is computed anew by this share, and values change them by more.
+SINGLE_ROUNDING, ROUNDING = 1e-5, 1e-11
 
 
 class Blocks:
@@ -35,8 +41,9 @@ class Blocks:
 
     Notes
     -----
-    A first pass counts the rows and keeps y and the weights. Every further pass calls `blocks` again, and so
-    does a look at some of the rows.
+    A first pass counts the rows and keeps y, the weights and checksums of X. Every further pass calls
+    `blocks` again, and so does a look at some of the rows. A block whose numbers have changed raises a
+    ValueError.
 
     Examples
     --------
@@ -96,9 +103,11 @@ class CountedBlocks:
         targets, weights, kept = list[Any](), list[Any](), list[Any]()
         self.names: list[Any] | None = None
         self.dtypes: list[Any] = []
+        self.checksums: list[dict[Any, Array]] = []
         for k, (X, y, w) in enumerate(_each(blocks)):
             self._require_block(k, X, y, w)
             self.lengths.append(len(X))
+            self.checksums.append(_checksums(X))
             self.nbytes += _nbytes(X)
             targets.append(y)
             weights.append(w)
@@ -175,47 +184,109 @@ def _each(blocks: Blocks) -> Iterator[tuple[Any, Any, Any]]:
         yield block
 
 
-class _InOrder:
-    """The blocks by number: read on from the last one, or from the first again."""
+def _checksums(X: Any, columns: Sequence[Any] | None = None) -> dict[Any, Array]:
+    """The checksum of an array, or of the columns of numbers of a frame, by name."""
+    if isinstance(X, np.ndarray):
+        return {None: _checksum(X)}
+    names = list(X.columns) if columns is None else columns
+    if len(set(names)) < len(names):  # such a frame is refused
+        return {}
+    numbers = [name for name in names if number_dtype_of(X[name].dtype) is not None]
+    return {name: _checksum(numbers_of(X[name])) for name in numbers}
 
-    def __init__(self, blocks: Blocks, n: int = 0) -> None:
-        self._blocks, self._n = blocks, n
-        self._next, self._iterator = 0, iter(blocks)
+
+def _checksum(values: Array) -> Array:
+    """Sums of a block: plain, weighted by place, and of absolute values; of groups of `ADDED` numbers."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    parts = _added(flat)
+    total = parts.sum()
+    if total != total:
+        gaps = np.isnan(flat)
+        parts = np.concatenate([_added(np.where(gaps, 0.0, flat)), _added(gaps)])
+        total = parts.sum()
+    weighted = parts @ np.arange(1.0, parts.size + 1.0) / max(parts.size, 1)
+    return np.array([total, weighted, np.abs(parts).sum()])
+
+
+def _added(flat: Array) -> Array:
+    whole = flat.size // ADDED * ADDED
+    if not whole:
+        return flat.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.add.reduce(flat[:whole].reshape(-1, ADDED), axis=1, dtype=np.float64)
+    return np.concatenate([sums, flat[whole:].astype(np.float64)])
+
+
+def _is_same(one: Array, other: Array, dtype: np.dtype[Any] | None) -> bool:
+    """Whether checksums differ by no more than rounding; those of integers are equal."""
+    if (one == other).all():
+        return True
+    share = {"float32": SINGLE_ROUNDING, "float64": ROUNDING}.get(str(dtype), 0.0)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(one - other) <= share * one[2]
+    return bool((near | (one == other) | (np.isnan(one) & np.isnan(other))).all())
+
+
+class _InOrder:
+    """The blocks by number: read on from the last one, or from the first again; `n_read` is the next."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self.n_read, self._iterator = 0, iter(blocks)
         self._failed: BaseException | None = None
 
     def get(self, k: int) -> tuple[Any, Any, Any] | None:
         """X, y and weights of a block; None if there are no more blocks."""
-        if k < self._next:
-            self._next, self._iterator = 0, iter(self._blocks)
+        if k < self.n_read:
+            self.n_read, self._iterator = 0, iter(self._blocks)
         while True:
             try:
                 block = next(self._iterator, None)
             except BaseException as error:
                 # A generator yields no more after it: the next read begins again.
-                self._next, self._iterator = 0, iter(self._blocks)
+                self.n_read, self._iterator = 0, iter(self._blocks)
                 self._failed = error
                 raise
             if block is None and self._failed is not None:
                 raise self._failed  # a function that then yields fewer blocks has lost some
             if block is None:
                 return None
-            self._next += 1
-            if self._next > k:
+            self.n_read += 1
+            if self.n_read > k:
                 self._failed = None
                 return block
-
-    def __getitem__(self, k: int) -> Any:
-        """X of a block that an earlier pass has found."""
-        block = self.get(k)
-        if block is None:
-            raise ValueError(
-                f"The function of Blocks yields {self._next} blocks, and yielded {self._n} before."
-            )
-        return block[0]
 
 
 class _BlockRows(PartRows):
     """Blocks of a function."""
+
+    def _open(self, counted: CountedBlocks) -> None:
+        self._in_order, self._checksums = _InOrder(counted.blocks), counted.checksums
+        self.identity = ("Blocks", id(counted.blocks.source), *counted.lengths)
+
+    def block_again(self, k: int, columns: Sequence[Any] | None = None) -> Any:
+        """X of a block that the first pass has found; raises ValueError if its numbers have changed."""
+        block = self._in_order.get(k)
+        if block is None:
+            raise ValueError(
+                f"The function of Blocks yields {self._in_order.n_read} blocks, and yielded {self._n_parts} "
+                "before."
+            )
+        X, known = block[0], self._checksums[k]
+        if self._lengths is not None and len(X) != self._lengths[k]:  # which the caller finds
+            return X
+        for name, found in _checksums(X, columns).items():
+            if name in known and not _is_same(known[name], found, self._dtype_of(name)):
+                where = "" if name is None else f" in column {name!r}"
+                raise ValueError(
+                    f"Block {k} of X has other numbers{where} than in the first pass. The function of Blocks "
+                    "has to yield the same blocks in each call: give a seed to what is random in it, or "
+                    "write the blocks to a file first."
+                )
+        return X
+
+    def _dtype_of(self, name: Any) -> np.dtype[Any] | None:
+        return self.dtype
 
     def why_not_on_workers(self) -> str:
         return "a function yields its blocks one after the other, and no worker can begin amid them"
@@ -228,11 +299,10 @@ class ArrayBlocks(_BlockRows):
         lengths = counted.lengths
         dtype = np.dtype(np.result_type(*counted.dtypes)) if counted.dtypes else np.dtype(float)
         super().__init__("Blocks of arrays", len(counted.dtypes), dtype, len(lengths), lengths, memory)
-        self._in_order = _InOrder(counted.blocks, len(lengths))
-        self.identity = ("Blocks", id(counted.blocks.source), *lengths)
+        self._open(counted)
 
     def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
-        part = np.asarray(self._in_order[k])
+        part = np.asarray(self.block_again(k))
         return part if columns is None else part[:, columns]
 
 
@@ -243,9 +313,11 @@ class FrameBlocks(_BlockRows, FrameRows):
         lengths = counted.lengths
         assert counted.names is not None
         super().__init__("Blocks of frames", counted.names, counted.dtypes, len(lengths), lengths, memory)
-        self._in_order = _InOrder(counted.blocks, len(lengths))
-        self.identity = ("Blocks", id(counted.blocks.source), *lengths)
+        self._open(counted)
+
+    def _dtype_of(self, name: Any) -> np.dtype[Any] | None:
+        return self.dtypes[self.names.index(name)]
 
     def read_columns(self, k: int, columns: Sequence[str]) -> Any:
-        frame = self._in_order[k]
+        frame = self.block_again(k, columns)
         return frame if list(frame.columns) == list(columns) else frame[list(columns)]

@@ -1,5 +1,6 @@
 """Sets of rows, cut at the borders of the chunks that hold them."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -51,6 +52,18 @@ def require_read(nbytes: int, memory: int) -> None:
             f"A chunk of rows of X, with all columns, takes {nbytes:,} bytes. Two are in memory at a time, "
             f"and the limit is {memory:,} bytes. Store X in chunks of fewer rows, or allow more memory."
         )
+
+
+def file_stamp(path: str | os.PathLike[str], name: str = "") -> tuple[str, int, int, int]:
+    """A file's name without folders, size, time of its last change in nanoseconds, and number on its disk."""
+    found = os.stat(path)
+    return name or os.path.basename(path), found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def chunk_and_rows(k: int, starts: NDArray[Any]) -> str:
+    """A chunk and its rows, for messages; `starts` are the first rows of all chunks, and the last's end."""
+    start, stop = starts[k], starts[k + 1]
+    return f"Chunk {k} (rows {start} to {stop - 1})" if stop > start else f"Chunk {k} (before row {start})"
 
 
 class RowCuts:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds.rows.chunks._cuts import joined_borders
+from manyfit.folds.rows.chunks._cuts import chunk_and_rows, joined_borders
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
@@ -106,14 +106,35 @@ class DaskRows(_DaskSource):
         borders = joined_borders(X.chunks[0], shape[1] * dtype.itemsize, memory)
         super().__init__(ARRAY, shape, dtype, borders, memory)
         self.identity, self.starts = (ARRAY, X.name), np.cumsum([0, *X.chunks[0]])
+        self._failed: int | None = None  # the block of rows that could not be computed
         self._open(X, "Zarr or HDF5")
 
     def read(self, start: int, stop: int) -> Array:
         if not self._taken:
-            return np.asarray(self.compute(self.X[start:stop]))
+            self._failed = None
+            try:
+                return np.asarray(self.compute(self.X[start:stop]))
+            except Exception:
+                self._failed = self._failing_block(start, stop)
+                raise
         blocks = self.blocks_of(start, stop)
         first = self.starts[blocks.start]
         return np.block([list(self._taken[k]) for k in blocks])[start - first : stop - first]
+
+    def _failing_block(self, start: int, stop: int) -> int | None:
+        """The block of rows that cannot be computed, among those of a read that failed."""
+        blocks = self.blocks_of(start, stop)
+        for k in blocks[:-1]:
+            try:
+                self.compute(self.X.blocks[k])
+            except Exception:
+                return k
+        return blocks[-1]
+
+    def where(self, start: int, stop: int | None) -> str:
+        return (
+            super().where(start, stop) if self._failed is None else chunk_and_rows(self._failed, self.starts)
+        )
 
 
 class DaskParts(_DaskSource, PartRows):
@@ -154,11 +175,19 @@ class DaskFrameRows(_DaskSource, FrameRows):
 
 
 def size_of_parts(X: Any) -> int:
-    """Bytes of all parts of a Dask collection of unknown lengths, from two that are computed."""
+    """Bytes of all parts of a Dask collection of unknown lengths, from two that are computed.
+
+    More are computed as long as all are empty.
+    """
     is_array = hasattr(X, "numblocks")
     n = X.numblocks[0] if is_array else X.npartitions
-    parts = [X.blocks[k] if is_array else X.partitions[k] for k in sorted({0, n // 2})]
-    return n * max(_nbytes(part.compute()) for part in parts)
+    largest = 0
+    for i, k in enumerate(dict.fromkeys([0, n // 2, *range(n)])):
+        if i > 1 and largest:
+            break
+        part = (X.blocks[k] if is_array else X.partitions[k]).compute()
+        largest = max(largest, _nbytes(part) if len(part) else 0)
+    return n * largest
 
 
 def _nbytes(part: Any) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.folds.rows.chunks._cuts import file_stamp
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 
 KIND = "pyarrow.dataset.Dataset"
@@ -35,7 +36,12 @@ class ParquetRows(FrameRows):
         ]
         self._schema, self.in_files = schema, hasattr(X, "files")
         super().__init__(KIND, names, dtypes, len(self._parts), lengths, memory)
+        self._files = tuple(X.files) if self.in_files and _is_local(X) else ()
         self.identity = (KIND, tuple(X.files) if hasattr(X, "files") else id(X), self.names, *lengths)
+
+    def file_identity(self) -> tuple[Any, ...] | None:
+        stamps = [file_stamp(path) for path in self._files]
+        return (self.names, str(self._schema), stamps) if stamps else None
 
     def read_columns(self, k: int, columns: Sequence[str]) -> Any:
         return self._parts[k].to_table(schema=self._schema, columns=list(columns)).to_pandas()
@@ -45,15 +51,32 @@ class ParquetRows(FrameRows):
 
 
 def open_parquet(X: Any) -> Any:
-    """The `pyarrow.dataset.Dataset` of a path of Parquet files; anything else as it is."""
+    """The `pyarrow.dataset.Dataset` of a path of Parquet files, with the types of all its files.
+
+    Anything else is returned as it is.
+    """
     if not is_parquet_path(X):
-        return X
+        return _with_known_types(X) if hasattr(X, "get_fragments") else X
     try:
         import pyarrow.dataset
     except ImportError as error:
         error.add_note(f"X={os.fspath(X)!r} is read by pyarrow, which is not installed.")
         raise
-    return pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive")
+    return _with_known_types(pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive"))
+
+
+def _with_known_types(X: Any) -> Any:
+    """A data set whose first file has no rows, and so no types, with the types of the others."""
+    if not any(str(field.type) == "null" for field in X.schema):
+        return X
+    import pyarrow
+
+    try:
+        return X.replace_schema(
+            pyarrow.unify_schemas([X.schema, *(part.physical_schema for part in X.get_fragments())])
+        )
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # the types of two files differ
+        return X
 
 
 def is_parquet_path(X: Any) -> bool:
@@ -66,6 +89,10 @@ def read_column(X: Any, name: str) -> Any:
     if name not in X.schema.names:
         raise ValueError(f"y={name!r} is not among the columns of X: {X.schema.names[:10]}.")
     return X.to_table(columns=[name]).to_pandas()[name]
+
+
+def _is_local(X: Any) -> bool:
+    return type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem"
 
 
 def _row_groups(fragment: Any) -> list[Any]:
@@ -94,7 +121,8 @@ def _columns_with_gaps(parts: Sequence[Any]) -> set[str] | None:
             return None
         for group in part.row_groups:
             row_group = metadata.row_group(group.id)
-            for column in map(row_group.column, range(row_group.num_columns)):
+            # Rows that are not there are no gaps, and have no statistics.
+            for column in map(row_group.column, range(row_group.num_columns if row_group.num_rows else 0)):
                 known = column.statistics
                 if known is None or not known.has_null_count or known.null_count:
                     found.add(column.path_in_schema)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds.rows.chunks._cuts import RowCuts, joined_borders, most_rows, require_read
+from manyfit.folds.rows.chunks._cuts import RowCuts, chunk_and_rows, joined_borders, most_rows, require_read
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Rows
 
@@ -50,8 +50,9 @@ class PartRows(ChunkRows):
         self._n: int | None = None
         self._n_parts, self._lengths = n_parts, None if lengths is None else list(lengths)
         self._counts = lengths is None
-        self._first: Any = None
+        self._first: tuple[int, Any] | None = None  # the first part with rows, and its number
         self._counting: tuple[int, Any] | None = None  # a part, and its first row
+        self._reading: int | None = None  # the part that is being read, or could not be
         super().__init__(kind, (-1, p), dtype, [], memory)
         self.identity = (kind, id(self))
         if lengths is not None:
@@ -110,10 +111,14 @@ class PartRows(ChunkRows):
         return len(self._first_part()) if self._lengths is None else next(n for n in self._lengths if n)
 
     def _first_part(self) -> Any:
-        """The first part, kept until the rows are counted."""
+        """The first part with rows, or the last one, kept until the rows are counted."""
         if self._first is None:
-            self._first = with_retries(lambda: self.read_part(0))
-        return self._first
+            for k in range(self._n_parts):
+                self._first = k, self._counted_part(k, 0)
+                if len(self._first[1]):
+                    break
+        assert self._first is not None
+        return self._first[1]
 
     def _finish_count(self) -> None:
         assert self._lengths is not None
@@ -157,6 +162,7 @@ class PartRows(ChunkRows):
         last = int(np.searchsorted(self.starts, stop, side="left"))
         parts = []
         for k in range(first, last):
+            self._reading = k
             part = self.read_part(k, columns)
             if len(part) != self._lengths[k]:
                 raise ValueError(
@@ -165,12 +171,15 @@ class PartRows(ChunkRows):
             low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], len(part))
             if high > low:
                 parts.append(part if high - low == len(part) else self.cut(part, int(low), int(high)))
+        self._reading = None
         return self.join(parts)
 
     def where(self, start: int, stop: int | None) -> str:
         rows = super().where(start, stop)
         if self._lengths is None or stop is None:
             return rows
+        if self._reading is not None:
+            return chunk_and_rows(self._reading, self.starts)
         first, last = np.searchsorted(self.starts, (start, stop - 1), side="right") - 1
         chunks = f"Chunk {first}" if first == last else f"Chunks {first} to {last}"
         return f"{chunks} ({rows[0].lower()}{rows[1:]})"
@@ -237,7 +246,8 @@ class PartRows(ChunkRows):
         if self.failure is not None:
             raise self.failure
         try:
-            part = self._first_part() if k == 0 else with_retries(lambda: self.read_part(k))
+            first = self._first
+            part = first[1] if first and first[0] == k else with_retries(lambda: self.read_part(k))
             require_read(len(part) * self.row_bytes, self.memory)
         except Exception as error:
             error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")

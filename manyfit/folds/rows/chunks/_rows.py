@@ -95,6 +95,10 @@ class ChunkRows(ChunkSums, HostRows):
     def read(self, start: int, stop: int) -> Array:
         """The rows from `start` to `stop`, in memory."""
 
+    def file_identity(self) -> tuple[Any, ...] | None:
+        """What tells the files that hold X from others and later ones, in any process; None if unknown."""
+        return None
+
     def start_anew(self) -> None:
         """After a failed read: forget the error, and all that was read, which may have changed since."""
         if self.failure is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
-from manyfit.folds.rows.chunks._cuts import regular_borders
+from manyfit.folds.rows.chunks._cuts import file_stamp, regular_borders
 from manyfit.folds.rows.chunks._rows import ChunkRows
 
 Array = NDArray[Any]
@@ -32,6 +32,24 @@ class SlicedRows(ChunkRows):
         self.in_files = kind in ("h5py.Dataset", "zarr.Array") or (kind == GENOTYPES and not X.is_in_memory)
         store = getattr(X, "store", None) or getattr(getattr(X, "file", None), "filename", None) or id(X)
         self.identity = (kind, str(store), getattr(X, "name", None), shape, str(dtype))
+
+    def file_identity(self) -> tuple[Any, ...] | None:
+        stamps = self._stamps()
+        return (self.kind, self.shape, str(self.dtype), stamps) if stamps else None
+
+    def _stamps(self) -> list[Any]:
+        """The stamps of the files that hold X, if they lie on a disk of this machine and X is not written."""
+        X = self._X
+        if self.kind == "h5py.Dataset":
+            file = X.file
+            return [X.name, file_stamp(file.filename)] if getattr(file, "mode", "") == "r" else []
+        store = getattr(X, "store", None)
+        root = getattr(store, "root", None) or getattr(store, "path", None)  # of a local store
+        if self.kind != "zarr.Array" or root is None or not os.path.isdir(root):
+            return []
+        top = os.path.join(root, X.path)
+        paths = [os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names]
+        return [file_stamp(path, os.path.relpath(path, top)) for path in sorted(paths)]
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._X[start:stop])

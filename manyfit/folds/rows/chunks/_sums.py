@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,7 @@ class ChunkSums(ChunkReduction, RowSource):
 class _MomentSums:
     """The moments of each set in a read, None for a set without rows, each with the number of its rows."""
 
+    is_kept: ClassVar[bool] = True  # by a `RangeStore`
     origin: Array
     Y: Array
     weights: Array | None

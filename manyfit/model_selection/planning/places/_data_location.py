@@ -23,11 +23,10 @@ from manyfit.arrays import (
     to_place,
     warn_host_fallback,
 )
-from manyfit.estimators.backends.array_api import why_not_with
 from manyfit.folds import Unsupported, as_matrix
 from manyfit.introspection.composites import pipeline_steps
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
-from manyfit.metrics import get_scorer, scores_on_host
+from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.sharing._fit_on_copies import CopyingScorer
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
@@ -161,6 +160,8 @@ def host_only_estimators(job: Job, cut: bool = True) -> dict[str, str]:
 
 def _host_settings(job: Job) -> dict[str, str]:
     """Why scikit-learn's own classes are not fitted on a device with a setting of the search, by name."""
+    from manyfit.estimators.backends.array_api import why_not_with
+
     found: dict[str, str] = {}
     for params in job.candidates:
         for step, own in _steps_of_setting(job.estimator, params):

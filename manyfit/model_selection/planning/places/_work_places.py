@@ -10,7 +10,6 @@ from sklearn.pipeline import FeatureUnion
 from manyfit._compat import output_container
 from manyfit._config import get_config
 from manyfit.arrays import container_place, is_xp_array
-from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.introspection.composites import pipeline_steps
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.gpu_support import is_drop_in, supports_array_api, supports_device_data_natively
@@ -121,6 +120,8 @@ class WorkPlaces:
         if not is_drop_in(step):
             found.append(WorkPlace(what, "device", _why_device(step)))
             return ""
+        from manyfit.estimators.backends.selection import find_fitting_place
+
         where, why = find_fitting_place(step, self._place, n_targets)
         if where == "device" and parts_of(step, None) is not None:
             return self._parts(step, what, found, path)

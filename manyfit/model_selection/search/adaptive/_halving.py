@@ -1,7 +1,7 @@
 """HalvingGridSearchCV and HalvingRandomSearchCV: scikit-learn's successive halving on manyfit's engine."""
 
 import os
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +12,17 @@ from manyfit._compat import (
     joblib_is_local,
     num_samples,
     parameter_constraints,
+    uses_callbacks,
 )
-from manyfit.families import ContinuedFits, EnsembleStore, FolderStore, ProcessStore, can_continue, continuing
+from manyfit.cluster.pool.run import client_for
+from manyfit.families import (
+    ContinuedFits,
+    EnsembleStore,
+    FolderStore,
+    ProcessStore,
+    continuing,
+    why_rounds_start_anew,
+)
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
@@ -21,6 +30,7 @@ from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
+from manyfit.model_selection.running._cluster_rounds import ClusterStore
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
 from manyfit.model_selection.search._randomized import RandomizedSearchCV
@@ -35,6 +45,7 @@ class HalvingSearch(SharedSearch):
     continues_rounds = True
     resource: str
     _n_samples_orig: int
+    n_candidates_: list[int]
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Return what the first round of `fit` will share and why, and how many settings go on.
@@ -57,7 +68,7 @@ class HalvingSearch(SharedSearch):
         with attributes_restored(self):
             self._n_samples_orig = num_samples(X)
             setup = make_setup(self, X, y, params)
-            return plan_rounds(self, setup, list_rounds(self, setup.n_splits))
+            return plan_rounds(self, setup, list_rounds(self, setup.n_splits), self._why_anew())
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Run the search.
@@ -76,25 +87,41 @@ class HalvingSearch(SharedSearch):
         ensembles = self._ensembles()
         if ensembles is None:
             super().fit(X, y, **params)
+            if self.resource != "n_samples" and (n := self.n_splits_ * sum(self.n_candidates_[1:])):
+                self.report_.fitted_anew = {self._why_anew(): n}
         else:
             with ensembles as store, continuing(ContinuedFits(store)) as fits:
                 super().fit(X, y, **params)
-            self.report_.members_kept += fits.n_members_kept
+            self.report_.note_continued(fits.counts)
         # The choice is a method of the class, after which scikit-learn's base sets no score.
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
         return self
 
+    def _why_anew(self) -> str:
+        """Why no fit goes on from one of the round before; empty if some may."""
+        if uses_callbacks(self):
+            return "callbacks follow each fit"
+        if self.early_stopping is not None:
+            return f"early_stopping={self.early_stopping!r} stops each fit by itself"
+        why = why_rounds_start_anew(self.estimator, self.resource)
+        one_process = client_for(self.client) is not None or joblib_workers(self.n_jobs) == 1
+        if why or one_process or joblib_is_local():
+            return why
+        return "workers of joblib on other machines keep no models"
+
     def _ensembles(self) -> AbstractContextManager[EnsembleStore] | None:
         """Where a round keeps its ensembles for the next one; None if no fit can go on."""
-        if not can_continue(self.estimator, self.resource):
+        if self._why_anew():
             return None
-        memory = memory_limit_in_bytes(self.memory_limit)
+        memory, client = memory_limit_in_bytes(self.memory_limit), client_for(self.client)
+        if client is not None:
+            return ClusterStore(client, self.resource, memory)
         if joblib_workers(self.n_jobs) == 1:
             return nullcontext(ProcessStore(memory))
-        if joblib_is_local():
-            with suppress(OSError):  # there may be no folder for temporary files
-                return FolderStore(memory)
-        return None
+        try:
+            return FolderStore(memory)
+        except OSError:
+            return nullcontext(ProcessStore(0))  # there may be no folder for temporary files
 
     @staticmethod
     def _select_best_index(refit: Any, refit_metric: str, results: dict[str, Any]) -> int:

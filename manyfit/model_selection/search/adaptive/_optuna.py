@@ -69,7 +69,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
     verify : int, default=0
         As in `GridSearchCV`, in each batch.
     time_budget : float or None, default=None
-        Seconds after which no more fits begin, and no trial is asked for.
+        Seconds after which no more fits begin, and no trial is asked for. At least one trial is evaluated.
     return_predictions : bool or str, default=False
         As in `GridSearchCV`, of the best setting.
 
@@ -210,15 +210,21 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         self.study_ = source.study
         if self.study is not None:
             source.try_best_again(self.n_trials)
-        start, left = time.perf_counter(), self.n_trials
+        start, left, evaluated = time.perf_counter(), self.n_trials, False
         context = callback_ctx.subcontext(task_name="search", max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
         try:
-            while left and not (source.is_exhausted or self._is_over(start)):
+            while left and not (source.is_exhausted or (evaluated and self._is_over(start))):
                 self._batch = source.ask(min(self.batch_size, left))
                 left -= min(self.batch_size, left)
                 if self._batch:
                     self._evaluate(source, objectives, evaluate_candidates, context)
+                    evaluated = True
+            if not evaluated:
+                raise ValueError(
+                    "OptunaSearchCV: the function param_distributions has pruned all "
+                    f"{self.n_trials} trials: there is no setting to evaluate."
+                )
             context.call_on_fit_task_end(estimator=self)
         finally:
             source.give_up()

@@ -22,6 +22,14 @@ class Dimension:
     distribution: Any
     value: Callable[[Any], Any]
 
+    def contains(self, value: Any) -> bool:
+        """Whether Optuna may draw a value."""
+        choices = getattr(self.distribution, "choices", None)
+        if choices is not None:
+            return value in choices
+        known = isinstance(value, int | float)
+        return known and bool(self.distribution.low <= value <= self.distribution.high)
+
 
 Space = Mapping[str, Dimension] | Callable[[Any], Mapping[str, Any]]
 
@@ -47,7 +55,7 @@ def _dimension(parameter: str, given: Any) -> Dimension:
     if isinstance(given, BaseDistribution):
         return Dimension(given, _same)
     if hasattr(given, "ppf") and hasattr(given, "dist"):
-        return _scipy_dimension(given)
+        return _scipy_dimension(parameter, given)
     if isinstance(given, np.ndarray) and given.ndim == 1:
         given = given.tolist()
     if isinstance(given, Sequence) and not isinstance(given, str):
@@ -64,18 +72,25 @@ def _choices(values: Sequence[Any]) -> Dimension:
     from optuna.distributions import CategoricalDistribution
 
     values = [one.item() if isinstance(one, np.generic) else one for one in values]
-    if all(isinstance(one, _PLAIN) for one in values):
+    if all(isinstance(one, _PLAIN) for one in values) and not _has_equal_of_other_types(values):
         return Dimension(CategoricalDistribution(tuple(values)), _same)
     # By number, too: two values may print alike.
     texts = {f"{j}: {one!r}": one for j, one in enumerate(values)}
     return Dimension(CategoricalDistribution(tuple(texts)), texts.__getitem__)
 
 
-def _scipy_dimension(given: Any) -> Dimension:
+def _has_equal_of_other_types(values: Sequence[Any]) -> bool:
+    """Whether Optuna would take two values for one, as 1 and 1.0."""
+    return len({(type(one), one) for one in values}) > len({*values})
+
+
+def _scipy_dimension(parameter: str, given: Any) -> Dimension:
     """Bounds of the uniform distributions of scipy; of others the quantile is what Optuna chooses."""
     from optuna.distributions import FloatDistribution, IntDistribution
 
     low, high = given.support()
+    if np.isnan(low) or np.isnan(high):
+        raise ValueError(f"OptunaSearchCV: the distribution of {parameter!r} is none with {given.args}.")
     kind = given.dist.name
     if kind == "uniform":
         return Dimension(FloatDistribution(float(low), float(high)), _same)
@@ -85,7 +100,13 @@ def _scipy_dimension(given: Any) -> Dimension:
         return Dimension(FloatDistribution(float(low), float(high), log=True), _same)
     lowest = 0.0 if np.isfinite(low) else _EDGE
     highest = 1.0 if np.isfinite(high) else 1 - _EDGE
-    return Dimension(FloatDistribution(lowest, highest), lambda quantile: given.ppf(quantile).item())
+    as_number = int if hasattr(given.dist, "pmf") else float
+
+    def value(quantile: float) -> Any:
+        # The quantile 0 of a discrete distribution lies below all of its values.
+        return as_number(max(given.ppf(quantile), low))
+
+    return Dimension(FloatDistribution(lowest, highest), value)
 
 
 def _same(value: Any) -> Any:

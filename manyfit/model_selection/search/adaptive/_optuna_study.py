@@ -12,7 +12,7 @@ import numpy as np
 
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.running._race import Race, Scores, few_splits
-from manyfit.model_selection.search.adaptive._optuna_space import Space
+from manyfit.model_selection.search.adaptive._optuna_space import Dimension, Space
 
 
 def require_optuna() -> None:
@@ -85,7 +85,7 @@ class StudySource:
             return
         best = [self.study.best_trial] if len(self.study.directions) == 1 else self.study.best_trials
         for one in best[:n]:
-            if callable(self._space) or one.params.keys() == self._space.keys():
+            if callable(self._space) or _is_in(one.params, self._space):
                 self.study.enqueue_trial(one.params)
 
     def ask(self, n: int) -> list[Asked]:
@@ -163,6 +163,11 @@ class StudySource:
                 self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
                 raise
         return Asked(trial, params, _digest(params))
+
+
+def _is_in(params: Mapping[str, Any], space: Mapping[str, Dimension]) -> bool:
+    """Whether the parameters of a trial are in a space, which may be another than that of its search."""
+    return params.keys() == space.keys() and all(space[name].contains(one) for name, one in params.items())
 
 
 class PruningRace(Race):

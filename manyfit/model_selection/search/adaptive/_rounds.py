@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from manyfit._compat import NO_CALLBACKS, takes_callback_context, uses_callbacks
+from manyfit.families import why_anew
+from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.search._setup import Setup, draw_splits, make_job
 
 # Strategies whose work is passes over the rows, and next to nothing for each setting.
 _PASSES = ("moments", "class moments")
+_ANEW = "fits of later rounds do not go on from those of the round before"
 
 
 @dataclass(frozen=True)
@@ -47,22 +52,42 @@ def list_rounds(search: Any, n_splits: int) -> list[PlannedRound]:
     return rounds
 
 
-def plan_rounds(search: Any, setup: Setup, rounds: Sequence[PlannedRound]) -> Plan:
-    """The plan of the first round, with lines on the others and on the full grid."""
+def plan_rounds(search: Any, setup: Setup, rounds: Sequence[PlannedRound], why_none: str) -> Plan:
+    """The plan of the first round, with lines on the others and on the full grid.
+
+    `why_none`: why no fit goes on from one of the round before.
+    """
     first = rounds[0]
     contexts: list[Any] | None = [] if uses_callbacks(search) else None
 
-    def plan_of(candidates: list[Any], cv: Any) -> Plan:
-        return prepare(make_job(search, setup, candidates, draw_splits(setup, cv), contexts)).plan
+    def job_of(cv: Any) -> Job:
+        return make_job(search, setup, first.candidates, draw_splits(setup, cv), contexts)
 
-    plan = plan_of(first.candidates, first.cv)
+    job = job_of(first.cv)
+    plan = prepare(job).plan
     sizes = [f"{len(one.candidates)} with {one.n_resources}" for one in rounds]
     lines = [
         f"this is the first of {len(rounds)} rounds; settings with {search.resource}: {', '.join(sizes)}"
     ]
     if search.resource == "n_samples":
-        lines += _compare_with_grid(plan_of(first.candidates, setup.cv), rounds, search._n_samples_orig)
+        lines += _compare_with_grid(prepare(job_of(setup.cv)).plan, rounds, search._n_samples_orig)
+    elif len(rounds) > 1:
+        lines.append(f"{_ANEW}: {why_none}" if why_none else _say_what_goes_on(job))
     return replace(plan, rounds=tuple(lines))
+
+
+def _say_what_goes_on(job: Job) -> str:
+    """A line on the settings whose fits go on from those of the round before."""
+    n_rows, params = len(job.splits.indices(0)[0]), job.options.fit_params
+    estimators = [clone(job.estimator).set_params(**clone(dict(one), safe=False)) for one in job.candidates]
+    anew = Counter(why_anew(one, n_rows, params) for one in estimators)
+    n = anew.pop("", 0)
+    others = "; ".join(f"{why} ({count})" for why, count in anew.items())
+    if not n:
+        return f"{_ANEW}: {others}"
+    which = f"{n} of {len(estimators)} settings" if others else "all settings"
+    line = f"fits of {which} go on from those of the round before, and add trees or iterations only"
+    return f"{line}; fitted anew: {others}" if others else line
 
 
 def _compare_with_grid(grid: Plan, rounds: Sequence[PlannedRound], n: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from manyfit.model_selection.sharing.nested._rule import nested_key, nested_params, nested_rule
+from manyfit.model_selection.sharing.nested._rule import nested_key, nested_rule
 
 
 class NestedRequests:
@@ -29,11 +29,23 @@ class NestedRequests:
     @cached_property
     def _steps(self) -> Mapping[Hashable, Sequence[Any]]:
         found = defaultdict[Hashable, list[Any]](list)
-        if any(_may_vary(params) for params in self._candidates):
+        if self._may_vary():
             for step in self._all_steps():
                 with suppress(Exception):  # a parameter without a key: its fits are not shared
                     found[nested_key(step)].append(step)
         return found
+
+    def _may_vary(self) -> bool:
+        """Whether a setting may change a parameter that nests."""
+        with suppress(Exception):  # see below
+            parts = [self._estimator, *self._estimator.get_params(deep=True).values()]
+            names = {name for part in parts if (rule := nested_rule(part)) for name in rule.params}
+            return any(
+                name.rpartition("__")[2] in names or hasattr(value, "fit") or isinstance(value, list)
+                for params in self._candidates
+                for name, value in params.items()
+            )
+        return False
 
     def _all_steps(self) -> Iterator[Any]:
         for params in self._candidates:
@@ -41,9 +53,3 @@ class NestedRequests:
                 model = clone(self._estimator).set_params(**clone(dict(params), safe=False))
                 parts = [model, *model.get_params(deep=True).values()]
                 yield from [part for part in parts if nested_rule(part) is not None]
-
-
-def _may_vary(params: Mapping[str, Any]) -> bool:
-    """Whether a setting may change a parameter that nests."""
-    names = nested_params()
-    return any(name.rpartition("__")[2] in names or hasattr(value, "fit") for name, value in params.items())

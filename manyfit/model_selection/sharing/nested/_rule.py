@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from manyfit._compat.nested import learned_attributes
+from manyfit._compat import learned_attributes
+from manyfit.introspection.class_names import ClassTable
 from manyfit.introspection.randomness import Sizes
 from manyfit.introspection.structural_key import structural_key
 
@@ -62,22 +63,34 @@ class NestedRule:
         return step.transform  # type: ignore[no-any-return]
 
 
-_RULES: dict[type, NestedRule] = {}
+# The modules of this room that serve classes of scikit-learn; tests hold that they do.
+RULES = ClassTable[NestedRule](
+    {
+        f"sklearn.{name}": f"manyfit.model_selection.sharing.nested.{module}"
+        for module, names in {
+            "_clusters": "cluster.FeatureAgglomeration",
+            "_decompositions": "decomposition.PCA",
+            "_imputers": "impute.KNNImputer",
+            "_paths": "feature_selection.RFE feature_selection.SequentialFeatureSelector",
+            "_selectors": """
+                feature_selection.GenericUnivariateSelect feature_selection.SelectFdr
+                feature_selection.SelectFpr feature_selection.SelectFromModel feature_selection.SelectFwe
+                feature_selection.SelectKBest feature_selection.SelectPercentile
+                feature_selection.VarianceThreshold""",
+        }.items()
+        for name in names.split()
+    }
+)
 
 
 def register_rule(rule: NestedRule) -> None:
     """Let a rule serve its types."""
-    _RULES.update(dict.fromkeys(rule.serves, rule))
+    RULES.register(rule, *rule.serves)
 
 
 def nested_rule(step: Any) -> NestedRule | None:
     """The rule of an unfitted transformer, if it has one."""
-    return _RULES.get(type(step))
-
-
-def nested_params() -> frozenset[str]:
-    """The names of all parameters that nest."""
-    return frozenset(name for rule in _RULES.values() for name in rule.params)
+    return RULES.get(type(step))
 
 
 def nested_key(step: Any) -> Hashable | None:

@@ -16,11 +16,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse
 import scipy.special
-import sklearn.feature_selection
-import sklearn.metrics
-import sklearn.preprocessing
 
-import manyfit.metrics
 from manyfit._compat import (
     PassthroughScorer,
     negative_likelihood_ratio,
@@ -28,22 +24,23 @@ from manyfit._compat import (
     scorer_parts,
     scorers_by_name,
 )
+from manyfit.introspection.class_names import public_name
 from manyfit.introspection.composites import walk
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import DEEPEST, Wrapped
 from manyfit.introspection.randomness import GENERATORS
 from manyfit.model_selection.sharing.rows._reader_names import READERS
 
-_NAMES = {module: frozenset(names.split()) for module, names in READERS.items()}
+_NAMES = frozenset(f"{module}.{name}" for module, names in READERS.items() for name in names.split())
 
 # No function that these modules export writes into its arguments.
 FUNCTIONS = (
-    sklearn.feature_selection,
-    sklearn.metrics,
-    sklearn.metrics.cluster,
-    sklearn.metrics.pairwise,
-    sklearn.preprocessing,
-    manyfit.metrics,
+    "sklearn.feature_selection",
+    "sklearn.metrics",
+    "sklearn.metrics.cluster",
+    "sklearn.metrics.pairwise",
+    "sklearn.preprocessing",
+    "manyfit.metrics",
 )
 
 # Without centering, scikit-learn's coordinate descent works in X itself, whatever copy_X says.
@@ -124,13 +121,7 @@ def _parameters(cls: Any) -> tuple[str, ...]:
 
 def is_reader(cls: type) -> bool:
     """Whether a class is one of `READERS`: the class itself, and not another of its name."""
-    module = _public_module(cls)
-    return cls.__name__ in _NAMES.get(module, ()) and getattr(sys.modules[module], cls.__name__, None) is cls
-
-
-def _public_module(cls: type) -> str:
-    """The module from which users import a class of scikit-learn: its own up to the first private part."""
-    return cls.__module__.partition("._")[0]
+    return public_name(cls) in _NAMES
 
 
 def _is_known_function(thing: Any) -> bool:
@@ -138,26 +129,13 @@ def _is_known_function(thing: Any) -> bool:
         return thing.__module__ in ("builtins", "numpy")
     if isinstance(thing, np.ufunc):  # np.frompyfunc makes others
         return any(getattr(module, thing.__name__, None) is thing for module in (np, scipy.special))
-    return any(thing is one for one in _functions().get(thing.__name__, ()))
-
-
-@functools.cache
-def _functions() -> dict[str, list[Any]]:
-    """The functions of the modules in `FUNCTIONS`, by their own names."""
-    found: dict[str, list[Any]] = {}
-    for metric in (negative_likelihood_ratio, positive_likelihood_ratio):  # only scorers name these
-        found[metric.__name__] = [metric]
-    for module in FUNCTIONS:
-        for name, function in vars(module).items():
-            own = name in module.__all__ if hasattr(module, "__all__") else _defines(module, name, function)
-            if own and isinstance(function, types.FunctionType):
-                found.setdefault(function.__name__, []).append(function)
-    return found
-
-
-def _defines(module: types.ModuleType, name: str, function: Any) -> bool:
-    """Whether a module defines a public function, rather than imports it."""
-    return not name.startswith("_") and getattr(function, "__module__", None) == module.__name__
+    if thing in (negative_likelihood_ratio, positive_likelihood_ratio):  # only scorers name these
+        return True
+    if not isinstance(thing, types.FunctionType) or thing.__name__.startswith("_"):
+        return False
+    module, _, name = public_name(thing).rpartition(".")
+    # One of these modules has no ``__all__``.
+    return module in FUNCTIONS and name in getattr(sys.modules[module], "__all__", [name])
 
 
 def strangers_among_scorers(scorer: Any) -> Iterator[Any]:

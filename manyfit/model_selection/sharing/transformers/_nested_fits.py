@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from manyfit._compat.nested import wrap_output
+from manyfit._compat import wrap_output
 from manyfit.introspection.randomness import Sizes, holds_generator
 from manyfit.model_selection.sharing._fold_cache import CacheEntry, FoldCache
 from manyfit.model_selection.sharing.nested import nested_key, nested_rule

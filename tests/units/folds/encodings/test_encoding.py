@@ -89,7 +89,7 @@ def test_columns_beside_sparse_ones_are_stored_in_full(start):
     assert not start.is_sparse
 
 
-@pytest.mark.parametrize(("chosen", "why"), [([0], "gap is left"), ([2], "holds no numbers")])
+@pytest.mark.parametrize(("chosen", "why"), [([0], "column .a. has gaps"), ([2], "holds no numbers")])
 def test_columns_that_are_no_numbers_are_not_linear(start, chosen, why):
     with pytest.raises(Unsupported, match=why):
         _ = start.selected(chosen).linear

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
 from manyfit._compat import PassthroughScorer, check_method_params, safe_indexing, score, scorer_parts
 from manyfit.folds import ChunkRows, Rows, n_rows
-from manyfit.metrics import PredictedClassifier, PredictedRegressor
+from manyfit.metrics.scoring import PredictedClassifier, PredictedRegressor
 from manyfit.model_selection.checkpoint._models import ModelCheckpoint, Trained
 from manyfit.model_selection.job._job import Job, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers

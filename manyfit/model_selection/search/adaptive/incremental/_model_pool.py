@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from manyfit._compat import check_fit_failures
 from manyfit.introspection.stable_digest import Digester
-from manyfit.model_selection.checkpoint._models import ModelCheckpoint, Trained, load_model
+from manyfit.model_selection.checkpoint._models import (
+    ModelCheckpoint,
+    Trained,
+    UnwrittenModels,
+    load_model,
+)
 from manyfit.model_selection.checkpoint._search_identity import Identity
 from manyfit.model_selection.job._job import Result
 from manyfit.model_selection.results._report import Report
@@ -23,15 +28,12 @@ Records = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The checkpoint of a search, opened anew for each round; `identity` is that of all rounds.
-
-    `lost`: the classes of models that it cannot keep, see `ModelCheckpoint`.
-    """
+    """The checkpoint of a search, opened anew for each round; `identity` is that of all rounds."""
 
     path: str | os.PathLike[str]
     identity: Identity
     workers: int
-    lost: set[str] = field(default_factory=set)
+    unwritten: UnwrittenModels
 
     def open(self, before: int, steps: Sequence[Step], settings: Sequence[Any]) -> ModelCheckpoint:
         """Open the file for a round; ValueError if it has another search, or another round at this place."""
@@ -45,7 +47,7 @@ class ModelFile:
         }
         identity = replace(self.identity, parts=parts, texts=texts, before=before)
         targets = [(str(one.name), one.target) for one in steps]
-        return ModelCheckpoint(self.path, identity, self.workers, targets, model_of, self.lost)
+        return ModelCheckpoint(self.path, identity, self.workers, targets, model_of, self.unwritten)
 
 
 class ModelPool:
@@ -109,6 +111,11 @@ class ModelPool:
         self._note_failures(targets, results)
         check_fit_failures(results + [{"fit_error": None}] * len(others), self._error_score)
         return sum(target - made.get(one, 0) for one, target in targets.items())
+
+    def close(self) -> None:
+        """Write the models that the file lacks."""
+        if self._file is not None:
+            self._file.unwritten.write_rest()
 
     def _load(self, steps: Sequence[Step], checkpoint: ModelCheckpoint) -> None:
         """Take models from the file that are ahead of ours, where they are needed."""

@@ -33,7 +33,8 @@ from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, load_targets, prepare_rows
 from manyfit.introspection.parameter_hints import suggest_parameters
-from manyfit.metrics import check_scoring
+from manyfit.metrics.scoring import check_scoring
+from manyfit.model_selection.checkpoint._models import UnwrittenModels
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
 from manyfit.model_selection.job._job import Job, Options
@@ -222,7 +223,10 @@ class IncrementalSearch(SklearnBaseSearchCV):
         )
         try:
             pool, groups = self._start(X, y, given, scorer, classes)
-            self._run_search(pool, groups, root)
+            try:
+                self._run_search(pool, groups, root)
+            finally:
+                pool.close()
             self.scorer_, self.n_splits_, self.multimetric_ = scorer, pool.n_splits, False
             self._finish(pool)
         except ValueError as error:
@@ -301,7 +305,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         if self.checkpoint is not None:
             params = {**options.fit_params, "classes": classes}
             compared = identity(replace(job, options=replace(options, fit_params=params)), self)
-            file = ModelFile(self.checkpoint, compared, n_workers(fits))
+            file = ModelFile(self.checkpoint, compared, n_workers(fits), UnwrittenModels(self.checkpoint))
         trainer: Trainer = EngineTrainer(fits, classes)
         if isinstance(job.X, ChunkRows):
             trainer = ChunkTrainer(replace(job, candidates=[]), job.X, classes)

@@ -1,19 +1,17 @@
-"""XGBoost and LightGBM: the first iterations of the largest fit are the fits with fewer of them."""
+"""Gradient boosting of another library: its models predict with their first iterations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from manyfit._compat import keep_lightgbm_bins, keep_xgboost_bins, without_names
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Answers, Array, FoldRows, Responses, register_family, register_on_demand
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.families.protocol import Answers, Array, FoldRows, Responses
+from manyfit.folds import FoldedData, Unsupported
 
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
 _OTHER_NAMES = frozenset(
@@ -34,13 +32,12 @@ class BoostingLibraryFamily(BinnedFamily):
     """Gradient boosting of another library, whose models predict with their first iterations.
 
     `kinds` are the values of `booster` or `boosting_type` for which later iterations leave earlier ones as
-    they are.
+    they are; the default is the first.
     """
 
-    reads = FoldRows(sparse=True, weights=True, device=False, categories=True)
+    kinds: ClassVar[tuple[str | None, ...]]
 
-    def __init__(self, serves: tuple[type, ...], kinds: tuple[str | None, ...]) -> None:
-        self.serves, self._kinds = serves, kinds
+    reads = FoldRows(sparse=True, weights=True, device=False, categories=True)
 
     def require_repeatable(self, estimator: Any) -> None:
         """See `NestedFamily`; without a seed these libraries take a fixed one."""
@@ -50,7 +47,7 @@ class BoostingLibraryFamily(BinnedFamily):
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         given = estimator.get_params()
         for name in ("booster", "boosting_type", "boosting", "boost"):
-            if given.get(name, self._kinds[0]) not in self._kinds:
+            if given.get(name, self.kinds[0]) not in self.kinds:
                 raise Unsupported(f"{name}={given[name]!r} changes earlier iterations, or has none")
         for name in (*_STOPS_EARLY, "callbacks"):
             if given.get(name):
@@ -87,48 +84,6 @@ class BoostingLibraryFamily(BinnedFamily):
         raise NotImplementedError
 
 
-class XGBoostFamily(BoostingLibraryFamily):
-    """XGBClassifier and XGBRegressor with trees."""
-
-    of_trees = frozenset(
-        {
-            *("learning_rate", "max_depth", "max_leaves", "grow_policy", "min_child_weight", "gamma"),
-            *("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode"),
-            *("reg_alpha", "reg_lambda", "max_delta_step", "scale_pos_weight"),
-        }
-    )
-
-    def makes_bins(self, estimator: Any) -> bool:
-        return super().makes_bins(estimator) and estimator.tree_method in (None, "auto", "hist")
-
-    def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        return keep_xgboost_bins(estimator, kept)
-
-    def first(self, n: int) -> dict[str, Any]:
-        return {"iteration_range": (0, n)}
-
-
-class LightGBMFamily(BoostingLibraryFamily):
-    """LGBMClassifier and LGBMRegressor; `min_child_samples` leaves columns out of the bins."""
-
-    of_trees = frozenset(
-        {
-            *("learning_rate", "max_depth", "num_leaves", "min_split_gain", "min_child_weight"),
-            *("subsample", "subsample_freq", "colsample_bytree", "reg_alpha", "reg_lambda"),
-        }
-    )
-
-    def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
-        return keep_lightgbm_bins(estimator, kept)
-
-    def finished(self, model: Any, fold: Fold) -> Any:
-        """See `BinnedFamily`; scikit-learn's fits of frames predict for frames, and warn of no names."""
-        return model if fold.names is None else without_names(model)
-
-    def first(self, n: int) -> dict[str, Any]:
-        return {"num_iteration": n}
-
-
 def _require_plain_names(names: Sequence[Any]) -> None:
     """Raise `Unsupported` for names of columns that a library may refuse."""
     written = [str(name) for name in names]
@@ -137,19 +92,3 @@ def _require_plain_names(names: Sequence[Any]) -> None:
         raise Unsupported(f"{odd!r} is a name of a column that the library may refuse")
     if len({name.replace(" ", "_") for name in written}) < len(written):  # LightGBM reads them so
         raise Unsupported("two columns have names that are the same to the library")
-
-
-def _register_xgboost() -> None:
-    from xgboost import XGBClassifier, XGBRegressor
-
-    register_family(XGBoostFamily((XGBClassifier, XGBRegressor), (None, "gbtree")))
-
-
-def _register_lightgbm() -> None:
-    from lightgbm import LGBMClassifier, LGBMRegressor
-
-    register_family(LightGBMFamily((LGBMClassifier, LGBMRegressor), ("gbdt", "rf", "goss")))
-
-
-register_on_demand("xgboost", _register_xgboost)
-register_on_demand("lightgbm", _register_lightgbm)

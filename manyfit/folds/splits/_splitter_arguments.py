@@ -1,14 +1,13 @@
-"""scikit-learn's splitters for data on a device: labels and groups are copied to the host once."""
+"""Splits of data on a device: what scikit-learn reads of these is copied to the host once."""
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn import model_selection
 
 from manyfit.arrays import array_namespace, device, is_on_device, label_transfers, to_device, to_host
-from manyfit.introspection.drop_in_classes import register_drop_in, sklearn_class_of
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 Array = Any
 
@@ -31,9 +30,6 @@ NAMES = (
     "StratifiedShuffleSplit",
     "TimeSeriesSplit",
 )
-NOTE = """This is scikit-learn's splitter, with the same folds, for data on a device too: of X only the number
-of rows is read, and groups, and y if the folds depend on it, are copied to the host once for all splits.
-Indices are NumPy arrays on the host."""
 
 
 def host_copy(value: Any) -> Any:
@@ -41,39 +37,16 @@ def host_copy(value: Any) -> Any:
     return to_host(value) if is_on_device(value) else value
 
 
-def _rows_of(value: Any) -> Any:
+def rows_of(value: Any) -> Any:
     """A host array with as many rows as an array on a device, whose values are not read."""
     return np.broadcast_to(np.zeros(()), value.shape[:1]) if is_on_device(value) else value
 
 
 def _row_numbers(value: Any) -> Any:
     """The row numbers of an array on a device; anything else as it is."""
-    return np.arange(value.shape[0]) if is_on_device(value) and value.ndim else _rows_of(value)
+    return np.arange(value.shape[0]) if is_on_device(value) and value.ndim else rows_of(value)
 
 
-def _splitter(served: type) -> type:
-    """A splitter of scikit-learn for data on any device."""
-    read_y = served.__name__ in READ_Y
-
-    class Splitter(served):  # type: ignore[misc]
-        def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            return super().split(_rows_of(X), host_copy(y) if read_y else _rows_of(y), host_copy(groups))
-
-        def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-            return int(super().get_n_splits(_rows_of(X), _rows_of(y), host_copy(groups)))
-
-    for name in ("split", "get_n_splits"):
-        getattr(Splitter, name).__doc__ = getattr(served, name).__doc__
-    Splitter.__name__ = Splitter.__qualname__ = served.__name__
-    # Pickle finds the class by this name.
-    Splitter.__module__ = "manyfit.model_selection"
-    register_drop_in(Splitter, served)
-    summary, _, rest = (inspect.getdoc(served) or "").partition("\n\n")
-    Splitter.__doc__ = f"{summary}\n\n{NOTE}\n\n{rest}"
-    return Splitter
-
-
-SPLITTERS: dict[str, type] = {name: _splitter(getattr(model_selection, name)) for name in NAMES}
 _SERVED = {getattr(model_selection, name) for name in NAMES}
 
 
@@ -85,9 +58,9 @@ def splitter_arguments(
     if served not in _SERVED:
         return X, y, dict(params)
     with label_transfers("y"):
-        y = copy_to_host(y) if served.__name__ in READ_Y else _rows_of(y)
+        y = copy_to_host(y) if served.__name__ in READ_Y else rows_of(y)
     with label_transfers("groups"):
-        return _rows_of(X), y, {name: copy_to_host(value) for name, value in params.items()}
+        return rows_of(X), y, {name: copy_to_host(value) for name, value in params.items()}
 
 
 def train_test_split(

@@ -1,0 +1,57 @@
+"""Fits that are not shared, of an X that scikit-learn cannot read: the search is refused, or they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sklearn.base import clone
+
+from manyfit._compat import is_multimetric, scorers_by_name
+from manyfit.families import STOPS_EARLY
+from manyfit.model_selection.job._chunk_inputs import read_for_shared_fits
+from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.strategies._doubts import TOO_OPEN
+
+
+def raise_unknown_parameter(job: Job, candidates: Sequence[int]) -> None:
+    """Raise scikit-learn's own error if some settings name a parameter that the estimator lacks."""
+    for c in candidates:
+        clone(job.estimator).set_params(**clone(dict(job.candidates[c]), safe=False))
+
+
+def refusal(job: Job, reasons: Mapping[Pair, str]) -> str:
+    """Why some fits are not made, and what to do; `reasons` are those of each pair."""
+    n, found = len(reasons), sorted({*reasons.values()})
+    return (
+        f"{read_for_shared_fits(job.X)} {n} of {job.n_pairs} fits are not shared: {'; '.join(found)}. "
+        f"{_advice(job, found, some_are_shared=n < job.n_pairs)}"
+    )
+
+
+def failed_results(job: Job, reasons: Mapping[Pair, str]) -> dict[Pair, Result]:
+    """The results of some pairs as those of scikit-learn's failed fits."""
+    options, of_reason = job.options, dict[str, str]()
+    scores = options.error_score
+    if is_multimetric(options.scorer):
+        scores = dict.fromkeys(scorers_by_name(options.scorer), scores)
+    results = {}
+    for pair, reason in reasons.items():
+        if reason not in of_reason:
+            why, advice = f"This fit is not shared: {reason}.", _advice(job, [reason], some_are_shared=True)
+            of_reason[reason] = f"TypeError: {read_for_shared_fits(job.X)} {why} {advice}"
+        result: Result = {"fit_error": of_reason[reason], "fit_time": 0.0, "score_time": 0.0}
+        for role in ("test_scores", "train_scores") if options.return_train_score else ("test_scores",):
+            result[role] = dict(scores) if isinstance(scores, dict) else scores
+        results[pair] = result
+    return results
+
+
+def _advice(job: Job, reasons: Sequence[str], some_are_shared: bool) -> str:
+    """What a user can do about fits that are not shared for these reasons."""
+    if {*reasons} <= {STOPS_EARLY, TOO_OPEN}:
+        others = "set a larger max_iter, " if STOPS_EARLY in reasons else ""
+        way_out = "Set sharing='optimum', which gives each setting the score of its optimum"
+        return f"{way_out}, {others}or pass X as an array or DataFrame."
+    what = "these settings or leave them out" if some_are_shared else "the estimator or its parameters"
+    others = ", make the search on some rows by sample=100_000," if hasattr(job.search, "sample") else ""
+    return f"Change {what}{others} or pass X as an array or DataFrame."

@@ -1,0 +1,155 @@
+"""Fits of an X in chunks that are found not to be shared: they fail alone, with the reason and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import FitFailedWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from manyfit.estimators import LogisticRegression as OwnLogistic
+from manyfit.model_selection import GridSearchCV
+from tests.behaviour.chunks._frames import blocks
+
+rng = np.random.default_rng(0)
+N = 240
+X = rng.normal(size=(N, 3))
+LABELS = (X[:, 0] + rng.logistic(size=N) > 0).astype(int)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(zone=np.tile(["x", "y", "z"], N // 3))
+Y = X[:, 0] + (FRAME["zone"] == "x") + rng.normal(size=N)
+FEW = {"refit": False, "memory_limit": 4_500, "cv": 3}
+
+
+# A tolerance that the loss does not show: scikit-learn's solver stops where its loss no longer falls
+
+
+@pytest.mark.parametrize(("solver", "tol"), [("lbfgs", 1e-8), ("newton-cg", 1e-12), ("liblinear", 1e-8)])
+def test_a_tolerance_below_the_rounding_of_the_loss_is_shared(solver, tol):
+    model, grid = LogisticRegression(tol=tol, solver=solver), {"C": [0.1, 10.0]}
+    options = {"scoring": ["neg_log_loss", "accuracy"], **FEW}
+    search = GridSearchCV(model, grid, **options).fit(blocks(X, 60, LABELS))
+    del options["memory_limit"]
+    expected = SklearnSearch(model, grid, **options).fit(X, LABELS)
+    for name in ("mean_test_neg_log_loss", "mean_test_accuracy"):
+        np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], atol=1e-7)
+    assert search.report_.fits_shared == 6
+    in_memory = GridSearchCV(model, grid, **options).fit(X, LABELS)
+    assert in_memory.report_.fits_done == 6  # scikit-learn stops where it does
+
+
+def test_our_own_estimator_is_refitted_to_it():
+    own = OwnLogistic(tol=1e-8)
+    search = GridSearchCV(own, {"C": [0.1, 10.0]}, memory_limit=4_500, cv=3).fit(blocks(X, 60, LABELS))
+    expected = LogisticRegression(tol=1e-8, C=search.best_params_["C"]).fit(X, LABELS)
+    np.testing.assert_allclose(search.best_estimator_.coef_, expected.coef_, atol=1e-6)
+
+
+# Settings that are left after passes
+
+
+def test_settings_that_are_left_fail_alone():
+    """A trial sees that C=1e6 takes too many iterations; the other setting keeps its scores."""
+    model, grid = LogisticRegression(max_iter=60), {"C": [1.0, 1e6]}
+    wide = np.column_stack([X, X[:, :1] + 1e-3 * X[:, 1:2]]) * [1.0, 30.0, 0.1, 1.0]
+    search = GridSearchCV(model, grid, return_train_score=True, scoring=["accuracy", "neg_log_loss"], **FEW)
+    assert "a fit that is found not to be shared gets error_score" in str(
+        search.plan(blocks(wide, 60, LABELS))
+    )
+    with (
+        pytest.warns(FitFailedWarning, match=r"stop before it meets tol(.|\n)*Set sharing='optimum'"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search.fit(blocks(wide, 60, LABELS))
+    alone = SklearnSearch(model, {"C": [1.0]}, cv=3).fit(wide, LABELS)
+    found = search.cv_results_["mean_test_accuracy"]
+    np.testing.assert_allclose(found, [alone.best_score_, np.nan])
+    assert np.isnan(search.cv_results_["mean_train_neg_log_loss"]).tolist() == [False, True]
+    assert (search.report_.fits_shared, search.report_.fits_done) == (3, 0)
+    assert list(search.report_.left_to_sklearn.values()) == [3]
+    optimum = GridSearchCV(model, grid, sharing="optimum", **FEW).fit(blocks(wide, 60, LABELS))
+    assert np.isfinite(optimum.cv_results_["mean_test_score"]).all()
+    with pytest.raises(TypeError, match="3 of 6 fits are not shared: scikit-learn's solver may stop"):
+        GridSearchCV(model, grid, error_score="raise", **FEW).fit(blocks(wide, 60, LABELS))
+
+
+def test_a_category_of_one_fold_fails_that_fold_as_in_scikit_learn():
+    frame = FRAME.assign(zone=[*FRAME["zone"][:-1], "rare"])
+    model = make_pipeline(
+        ColumnTransformer([("zone", OneHotEncoder(), ["zone"])], remainder="passthrough"), Ridge()
+    )
+    grid = {"ridge__alpha": [0.1, 10.0]}
+    reason = "column 'zone' holds an unknown category, .* unless handle_unknown='ignore'"
+    with pytest.warns(FitFailedWarning, match=reason), pytest.warns(UserWarning, match="non-finite"):
+        search = GridSearchCV(model, grid, refit=False, memory_limit=8_000).fit(blocks(frame, 30, Y))
+    with pytest.warns(UserWarning, match="non-finite|Scoring failed"):
+        expected = SklearnSearch(model, grid, refit=False).fit(frame, Y)
+    for i in range(5):
+        name = f"split{i}_test_score"
+        np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], rtol=1e-12)
+    with pytest.raises(TypeError, match=reason):
+        GridSearchCV(model, grid, error_score="raise", refit=False, memory_limit=8_000).fit(
+            blocks(frame, 30, Y)
+        )
+
+
+# What is refused before anything is read
+
+
+def _columns(step, *names):
+    return make_pipeline(ColumnTransformer([("one", step, [*names])], remainder="drop"), Ridge())
+
+
+SEVERAL = FRAME.assign(zone=pd.Series([*FRAME["zone"][:-1], 3], dtype=object))
+FIRST = FRAME.assign(zone=["rare", *FRAME["zone"][1:]])
+GAP = FRAME.assign(b=FRAME["b"].mask(FRAME.index == 7))
+INFINITE = FRAME.assign(b=FRAME["b"].mask(FRAME.index == 7, np.inf))
+
+
+@pytest.mark.parametrize(
+    ("frame", "model", "reason"),
+    [
+        (FIRST, _columns(OneHotEncoder(), "zone"), "column 'zone' .* unless handle_unknown='ignore'"),
+        (
+            FIRST,
+            _columns(OrdinalEncoder(), "zone"),
+            "column 'zone' .* unless handle_unknown='use_encoded_value'",
+        ),
+        (SEVERAL, _columns(OneHotEncoder(), "zone"), r"of several types \(column 'zone'\)"),
+        (FRAME, _columns(StandardScaler(), "a", "zone"), "reads column 'zone', which is not numbers"),
+        (
+            FRAME,
+            _columns("passthrough", "a", "zone"),
+            "column 'zone' holds no numbers, and no step encodes it",
+        ),
+        (GAP, _columns(StandardScaler(), "a", "b"), "column 'b' has gaps that no step fills"),
+        (INFINITE, _columns(SimpleImputer(), "a", "b"), r"X holds infinity \(column 'b'\)"),
+        (FRAME, Ridge(), "X has columns that are no numbers: 'zone'"),
+    ],
+    ids=["one-hot", "ordinal", "several", "scaler", "object", "gap", "infinity", "frame"],
+)
+def test_a_refusal_names_the_column_and_does_not_say_to_leave_every_setting_out(frame, model, reason):
+    search = GridSearchCV(model, {}, refit=False, memory_limit=8_000)
+    with pytest.raises(
+        TypeError, match=f"{reason}.* Change the estimator or its parameters, make the search"
+    ):
+        search.fit(blocks(frame, 30, Y))
+
+
+def test_some_settings_of_many_are_to_be_changed_or_left_out():
+    search = GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, **FEW)
+    with pytest.raises(TypeError, match="3 of 6 .*alpha=-1.* Change these settings or leave them out"):
+        search.fit(blocks(X, 60, Y))
+    with pytest.raises(TypeError, match="3 of 3 .* Change the estimator or its parameters, make"):
+        GridSearchCV(DecisionTreeRegressor(), {}, **FEW).fit(blocks(X, 60, Y))
+
+
+def test_an_unknown_parameter_is_refused_in_scikit_learns_words():
+    with pytest.raises(ValueError, match="Invalid parameter 'alhpa' for estimator Ridge"):
+        GridSearchCV(Ridge(), {"alhpa": [1.0]}, **FEW).fit(blocks(X, 60, Y))
