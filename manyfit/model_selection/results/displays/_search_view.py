@@ -11,16 +11,14 @@ import numpy as np
 
 from manyfit._config.sizes import format_count
 from manyfit.model_selection.results._html import paragraph, picture
-from manyfit.model_selection.results.displays import (
-    FoldScoresDisplay,
-    ScoreTimeDisplay,
-    SearchCurveDisplay,
-    SearchHeatmapDisplay,
-    SearchParallelDisplay,
-    SharingDisplay,
-)
+from manyfit.model_selection.results.displays._curve import SearchCurveDisplay
+from manyfit.model_selection.results.displays._fold_scores import FoldScoresDisplay
+from manyfit.model_selection.results.displays._heatmap import SearchHeatmapDisplay
+from manyfit.model_selection.results.displays._parallel import SearchParallelDisplay
 from manyfit.model_selection.results.displays._parameters import describe_settings, number_text
+from manyfit.model_selection.results.displays._score_time import ScoreTimeDisplay
 from manyfit.model_selection.results.displays._scores import SearchScores, read_scores
+from manyfit.model_selection.results.displays._sharing import SharingDisplay
 from manyfit.model_selection.results.displays._slices import varying
 
 _DPI = 80
