@@ -303,7 +303,7 @@ def _how_read(rows: ChunkRows) -> tuple[str, ...]:
         line += "one after the other, in this process"
         line += f", and not by the workers of the client: {rows.read_here}" if rows.read_here else ""
         return (line, rows.recomputed) if rows.recomputed else (line,)
-    tasks = rows.workers.tasks(rows.n_groups)
+    tasks = rows.workers.tasks(rows.n_groups, rows.group_bytes)
     line += f"on the workers of the client, in {format_count(len(tasks), 'task')}"
     beside = "y and weights" if rows.dtype != object else "y, weights and codes of categories"
     memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, {beside}"

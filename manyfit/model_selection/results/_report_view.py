@@ -84,20 +84,6 @@ def _remarks(report: "Report") -> list[str]:
     ]
 
 
-def _expected(report: "Report") -> list[str]:
-    """With `verify`, the time that scikit-learn's own fits would take; not of fits by several workers."""
-    took = {(str(row["params"]), row["split"]): row["seconds"] for row in report.verification}
-    if not took or report.workers > 1 or "total" not in report.seconds:
-        return []
-    n, asked, seconds = len(took), report.fits_requested, sum(took.values())
-    own = report.seconds["total"] - sum(report.seconds.get(kind, 0.0) for kind in ("verify", "refit"))
-    return [
-        f"scikit-learn repeated {format_count(n, 'fit')} in {seconds:.2g} s, and would take about "
-        f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the "
-        "refit."
-    ]
-
-
 def _rounds(report: "Report") -> list[str]:
     """Which fits of a halving search went on from the round before, and why others did not."""
     lines, n = [], report.fits_continued
@@ -110,6 +96,20 @@ def _rounds(report: "Report") -> list[str]:
         fits = format_count(sum(report.fitted_anew.values()), "fit")
         lines.append(f"{fits} of later rounds did not go on: {_reasons(report.fitted_anew)}.")
     return lines
+
+
+def _expected(report: "Report") -> list[str]:
+    """With `verify`, the time that scikit-learn's own fits would take; not of fits by several workers."""
+    took = {(str(row["params"]), row["split"]): row["seconds"] for row in report.verification}
+    if not took or report.workers > 1 or "total" not in report.seconds:
+        return []
+    n, asked, seconds = len(took), report.fits_requested, sum(took.values())
+    own = report.seconds["total"] - sum(report.seconds.get(kind, 0.0) for kind in ("verify", "refit"))
+    return [
+        f"scikit-learn repeated {format_count(n, 'fit')} in {seconds:.2g} s, and would take about "
+        f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the "
+        "refit."
+    ]
 
 
 def _race(report: "Report") -> list[str]:

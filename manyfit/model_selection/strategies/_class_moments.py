@@ -48,7 +48,7 @@ class ClassMomentStrategy(Strategy):
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
-        if (options.fit_params or options.score_params) and not facts.must_share:
+        if (options.fit_params or options.score_params) and not isinstance(job.X, ChunkRows):
             raise Unsupported("sums within classes have no weights")
         if len(batch.candidates) < 2 and not facts.must_share:
             raise Unsupported(nothing_in_common(batch))

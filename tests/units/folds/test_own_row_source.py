@@ -14,6 +14,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -212,6 +213,14 @@ def test_fits_by_scikit_learn_are_refused_in_plain_words(model, options, message
     with pytest.raises(TypeError, match=f"cannot read X, which CountingRows reads .*{re.escape(message)}"):
         search.fit(X, y["numbers"])
     assert not CountingRows.reads or max(CountingRows.reads) <= ROWS / 4
+
+
+def test_sums_within_classes_of_rows_of_ones_own_have_no_weights(own_class):
+    X, _, y = own_class
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, refit=False)
+    with pytest.raises(TypeError, match="10 of 10 fits are not shared: sums within classes have no weights"):
+        search.fit(X, y["labels"], sample_weight=np.ones(ROWS))
+    assert not CountingRows.reads
 
 
 def test_fits_that_a_family_leaves_to_scikit_learn_are_refused_with_its_reason(own_class, monkeypatch):
