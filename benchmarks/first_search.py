@@ -13,7 +13,7 @@ from benchmarks._benchmark import register
 from benchmarks._study import Column, Findings, Study, Tell
 from benchmarks._verdict import at_most
 
-ROUNDS = 7
+ROUNDS = 5
 # CPU seconds that manyfit's first search takes beyond scikit-learn's.
 MOST_BEYOND = 0.25
 _COLUMNS = (

@@ -12,11 +12,14 @@ from tests.cluster._clusters import forking
 
 
 @pytest.fixture(autouse=True)
-def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an example registers ends with it."""
-    monkeypatch.setattr(_family, "_families", dict(_family._families))
-    monkeypatch.setattr(_family, "_affine_steps", dict(_family._affine_steps))
+def _registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What an example registers ends with it; families of manyfit that it has imported stay."""
     monkeypatch.setattr(_rows, "_registered", list(_rows._registered))
+    yield
+    for table in (_family._families, _family._affine_steps):
+        for cls, served in list(table._served.items()):
+            if not type(served).__module__.startswith("manyfit."):
+                table.remove(served, cls)
 
 
 @pytest.fixture(scope="module", autouse=True)

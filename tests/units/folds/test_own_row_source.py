@@ -193,7 +193,11 @@ def test_one_setting_is_shared_though_it_saves_no_time(own_class):
         (Ridge(), {"refit": True}, "refit=True needs a fit by scikit-learn. Set refit=False"),
         (Ridge(), {"verify": 2}, "verify=2 needs a fit by scikit-learn. Set verify=0"),
         (Ridge(), {"sharing": "none"}, "5 of 5 fits are not shared: sharing='none'"),
-        (DummyClassifier(), {}, "5 of 5 fits are not shared: no family serves DummyClassifier"),
+        (
+            DummyClassifier(),
+            {},
+            "5 of 5 fits are not shared: manyfit knows no work that fits of DummyClassifier have in common",
+        ),
         (
             make_pipeline(PolynomialFeatures(), Ridge()),
             {},

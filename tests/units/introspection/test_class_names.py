@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
 from manyfit.families.meta_estimators import _wrapped
-from manyfit.families.nested import _continued_fits
+from manyfit.families.nested import _continuable
 from manyfit.families.protocol import _registry
 from manyfit.introspection import _unused_seeds
 from manyfit.introspection.class_names import ClassTable, imported, is_instance, public_name
@@ -64,7 +64,7 @@ def test_each_module_serves_the_classes_that_the_catalog_names(table):
     assert served == table.modules
 
 
-@pytest.mark.parametrize("names", [_unused_seeds._RULES, _continued_fits._SIZES], ids=["seeds", "sizes"])
+@pytest.mark.parametrize("names", [_unused_seeds._RULES, _continuable._SIZES], ids=["seeds", "sizes"])
 def test_rules_name_classes(names):
     for name in names:
         home, _, cls = name.rpartition(".")
