@@ -52,6 +52,10 @@ def _advice(job: Job, reasons: Sequence[str], some_are_shared: bool) -> str:
         others = "set a larger max_iter, " if STOPS_EARLY in reasons else ""
         way_out = "Set sharing='optimum', which gives each setting the score of its optimum"
         return f"{way_out}, {others}or pass X as an array or DataFrame."
-    what = "these settings or leave them out" if some_are_shared else "the estimator or its parameters"
+    what = "Change the estimator or its parameters"
+    if all("memory_limit" in reason for reason in reasons):
+        what = "Set a larger memory_limit"
+    elif some_are_shared:
+        what = "Change these settings or leave them out"
     others = ", make the search on some rows by sample=100_000," if hasattr(job.search, "sample") else ""
-    return f"Change {what}{others} or pass X as an array or DataFrame."
+    return f"{what}{others} or pass X as an array or DataFrame."
