@@ -70,7 +70,11 @@ def measure(client: Client, cluster: Any, nbytes: int, p: int, seconds: float) -
     """The cost of one pass."""
     X = ImitatedRows(nbytes, p, seconds)
     X.workers = workers = ChunkWorkers(client)
-    tasks, before, start = len(workers.tasks(X.n_groups)), cluster.cpu_seconds(), time.perf_counter()
+    tasks, before, start = (
+        len(workers.tasks(X.n_groups, X.group_bytes)),
+        cluster.cpu_seconds(),
+        time.perf_counter(),
+    )
     total = X.reduced(Sums(p), add)
     wall, after = time.perf_counter() - start, cluster.cpu_seconds()
     assert total.shape == (ATOMS, p + 1, p + 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.decomposition import PCA
@@ -28,10 +29,12 @@ def pictures() -> dict[str, Any]:
     huber = HuberRegressor(max_iter=1000)
     other = {"ridge": [huber], "ridge__epsilon": [1.2, 1.5, 2.0], "ridge__alpha": [0.01, 1.0]}
     mixed = GridSearchCV(pipeline, [grid, other]).fit(X, y)
+    phone = plt.subplots(2, 1, figsize=(4, 5.4), layout="constrained", height_ratios=[1.2, 1])[1]
     return {
         "search_curve": SearchCurveDisplay.from_search(search, "ridge__alpha"),
         "search_heatmap": SearchHeatmapDisplay.from_search(search, "pca__n_components", "ridge__alpha"),
         "sharing": SharingDisplay.from_search(mixed),
+        "sharing_phone": SharingDisplay.from_search(mixed, ax=phone),
     }
 
 

@@ -16,6 +16,8 @@ from manyfit.folds import ChunkRows, Node, ReadSums, Workers, check_blas_threads
 
 # Tasks of a pass for each slot of the cluster, at least, where chunks are enough.
 TASKS_PER_SLOT = 4
+# A task of fewer bytes of X, which all settings and folds read, takes longer to send than to sum.
+LEAST_BYTES = 2**20
 # What describes X takes at most so many bytes, or this part of X; more has some of its rows inside.
 SENT_BYTES, SENT_PARTS = 2**20, 16
 
@@ -48,8 +50,8 @@ class ChunkWorkers(Workers):
     def n_slots(self) -> int:
         return count_slots(self.client)
 
-    def tasks(self, n_groups: int) -> list[range]:
-        return cut_groups(n_groups, self.n_slots)
+    def tasks(self, n_groups: int, group_bytes: int) -> list[range]:
+        return cut_groups(n_groups, self.n_slots, max(1, -(-LEAST_BYTES // max(group_bytes, 1))))
 
     def close(self) -> None:
         """Release y, weights and folds on the workers."""
@@ -57,9 +59,11 @@ class ChunkWorkers(Workers):
             release_arrays(self.client, self._kept)
 
 
-def cut_groups(n_groups: int, n_slots: int) -> list[range]:
-    """Groups of reads for each task: 1, 2, 4 or more, so that each slot gets `TASKS_PER_SLOT`."""
+def cut_groups(n_groups: int, n_slots: int, least: int = 1) -> list[range]:
+    """Groups of reads for each task: 1, 2, 4 or more, at least so many; each slot gets `TASKS_PER_SLOT`."""
     size = 1
+    while size < min(least, n_groups):
+        size *= 2
     while -(-n_groups // (2 * size)) >= TASKS_PER_SLOT * n_slots:
         size *= 2
     return [range(start, min(start + size, n_groups)) for start in range(0, n_groups, size)]

@@ -61,7 +61,7 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
     if base is None:
         raise TypeError(
             "explain takes a grid, randomized or halving search of scikit-learn, or a search of manyfit that "
-            f"has a plan, got {search!r}."
+            f"has a plan, got a {type(search).__name__}. Pass the search itself, not its estimator."
         )
     own_fit = type(search).fit is not base.fit or "fit" in vars(search)
     why = "its class overrides fit" if own_fit else reason_not_to_serve(search, (X, y, *params.values()))

@@ -52,7 +52,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         shared for scorers that read the fitted estimator itself.
     n_jobs : int, default=None
         Fits made at a time, in processes of joblib; -1 takes all cores, and None is 1 unless a
-        `joblib.parallel_config` says otherwise. Moments are always summed in this process.
+        `joblib.parallel_config` says otherwise. Sums over rows are always made in this process.
     refit : bool, str or callable, default=True
         Whether scikit-learn fits the best setting on all rows after the search: `best_estimator_`, and with
         it `predict` and the other methods. With several metrics, the name of the one that chooses. A function
@@ -80,15 +80,16 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Number of random pairs of a setting and a split that scikit-learn's own function fits again; the
         report lists both scores.
     memory_limit : int or str, default=None
-        Bytes (``"512MB"``) for moments and, in each worker, for the outputs of shared steps on one fold and
-        for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other strings.
+        Bytes (``"512MB"``) for shared work: for sums over rows and, in each worker, for the outputs of shared
+        steps on one fold and for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other
+        strings.
     client : distributed.Client, None or False, default=None
         The Dask cluster whose workers make all fits but the refit, and that too if X is in chunks; `n_jobs`
         has no effect then. None: that of the current client, if any. False: none. A search inside a task of a
         cluster runs in that task. A pickled search has no client; a clone has the same one.
     checkpoint : str or path-like, default=None
         A file to which finished scores are written. An interrupted search continues from it, also in another
-        process, if everything that its results depend on is the same; the refit is made again. For another
+        process, and so does the same search with other settings; the refit is made again. For another
         search, and for random parts without an integer ``random_state``, `fit` raises ValueError with the
         differences before it fits anything. See the notes of `GridSearchCV`.
     early_stopping : {"fold"} or None, default=None
@@ -96,9 +97,9 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         HistGradientBoosting, alone or as the last step of a Pipeline. The test part that chooses the number
         of iterations also scores it, so that scores are optimistic. See the notes of `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None
-        "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
-        estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
-        from scikit-learn's, see the notes of `GridSearchCV`. `fit` and `plan` raise ImportError if it is not
+        "sklearnex": scikit-learn-intelex fits the settings that share nothing, if it has the class of the
+        estimator (or of the predictor in a Pipeline) and nothing draws random numbers. Scores may differ from
+        scikit-learn's, see the notes of `GridSearchCV`. `fit` and `plan` raise ImportError if it is not
         installed.
     time_budget : float or None, default=None
         Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
@@ -163,10 +164,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     Notes
     -----
     A checkpoint is a small SQLite file of one search; several threads or processes may run that search on it
-    at once. These are compared by content: estimator, settings with their types, X, y,
-    parameters of fits and scores, splits, scorers, `error_score`, `return_train_score`, `sharing`,
-    scikit-learn's configuration, and the versions of manyfit, scikit-learn, NumPy, SciPy and Python. How it
-    is run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
+    at once. These are compared by content: estimator, X, y, parameters of fits and scores, splits, scorers,
+    `error_score`, `return_train_score`, `sharing`, scikit-learn's configuration, and the versions of manyfit,
+    scikit-learn, NumPy, SciPy and Python. The file may have settings of earlier searches. How a search is
+    run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
     own are compared by their code, those of a script or notebook also by the values of the global names that
     they read. Changes in other modules that an imported one calls are not noticed.
 

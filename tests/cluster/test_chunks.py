@@ -50,7 +50,8 @@ SEARCHES: dict[str, tuple[Any, dict[str, list[Any]], Any, dict[str, Any]]] = {
     ),
     "iterations": (
         make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-2)),
-        {"logisticregression__C": [1e-3, 1e-2]}, LABELS, {"refit": False, "scoring": "neg_log_loss", "cv": 2},
+        {"logisticregression__C": [1e-3, 1e-2]}, LABELS,
+        {"refit": False, "scoring": "neg_log_loss", "cv": 2, "sharing": "optimum"},
     ),
 }  # fmt: skip
 KINDS = ["zarr", "hdf5", "memory map", "persisted", "dask", "parquet", "unknown chunks", "frame"]
@@ -184,6 +185,8 @@ def test_tasks_of_equal_size():
     assert cut_groups(3, 8) == [range(1), range(1, 2), range(2, 3)]
     sizes = [len(one) for one in cut_groups(4000, 400)]
     assert len(sizes) == 2000 and set(sizes) == {2}
+    assert cut_groups(10, 8, 3) == [range(0, 4), range(4, 8), range(8, 10)]
+    assert cut_groups(3, 8, 100) == [range(3)]  # a small X is one task
 
 
 def _elsewhere(block, process):

@@ -265,7 +265,7 @@ def test_what_a_family_leaves_is_fitted_in_the_same_task(client, cv):
     params = {"param_grid": {"ridge__alpha": grid}, "cv": cv, "refit": False}
     there = GridSearchCV(pipeline, client=client, **params).fit(X[:80], Y[:80])
     here = GridSearchCV(pipeline, client=False, **params).fit(X[:80], Y[:80])
-    why = {"sharing would take more operations here": 3 * cv}
+    why = {"sharing would take longer here": 3 * cv}
     assert there.report_.left_to_sklearn == here.report_.left_to_sklearn == why
     assert there.report_.transformer_fits == here.report_.transformer_fits == cv
     np.testing.assert_array_equal(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])
@@ -295,7 +295,9 @@ def test_workers_read_an_x_of_any_class_through_the_source_that_this_process_reg
             expected = GridSearchCV(*SEARCHES[name], refit=False, sharing="optimum").fit(X, Y)
             scores = [one.cv_results_["mean_test_score"] for one in (search, expected)]
             np.testing.assert_allclose(*scores, rtol=1e-10)
-        with pytest.raises(TypeError, match="cannot read X, which FileRows reads .* no family serves"):
+        with pytest.raises(
+            TypeError, match="cannot read X, which FileRows reads .* manyfit knows no work that fits of"
+        ):
             GridSearchCV(MLPClassifier(), {}, refit=False, client=client).fit(NumberFile(), Y)
     finally:
         unregister_row_source(FileRows)

@@ -124,7 +124,7 @@ def test_searches_are_served_planned_and_reported(tmp_path):
     assert "cross-validation of Ridge\n" in found.stderr
     report = (tmp_path / "report.txt").read_text()
     assert report.startswith("Searches and cross-validations: 3. Shared work answered 15 of 20 fits.")
-    assert "left to scikit-learn: Mine overrides _run_search" in report
+    assert "because Mine overrides _run_search." in report
     assert re.search(r"scores checked by scikit-learn +2\n", report)
 
 

@@ -86,7 +86,7 @@ def test_subclasses_that_override_what_fit_calls_are_left_to_scikit_learn(cls, r
     report = manyfit.report_of(found)
     assert report.left_to_sklearn == {f"{cls.__name__} {OVERRIDES[cls]}": n}
     assert (report.fits_requested, report.fits_done, report.fits_shared) == (n, n, 0)
-    assert f"left to scikit-learn: {cls.__name__} {OVERRIDES[cls]}" in str(report)
+    assert f"because {cls.__name__} {OVERRIDES[cls]}." in str(report)
 
 
 @pytest.mark.parametrize(

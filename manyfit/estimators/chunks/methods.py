@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares, _naive_bayes, _transformers
-from manyfit.estimators.chunks._lazy import ROWWISE, lazily
+from manyfit.estimators.chunks._lazy import ROWWISE as ROWWISE
+from manyfit.estimators.chunks._lazy import lazily as lazily
 from manyfit.estimators.chunks.frames import begins_with_columns, why_not_summed
 from manyfit.folds import ChunkRows, is_dask, is_in_file, prepare_rows, read_input
 from manyfit.introspection.drop_in_classes import sklearn_class_of

@@ -77,7 +77,7 @@ class NestedFamily(Family):
         """Raise `Unsupported` if two fits draw different random numbers."""
         if not isinstance(estimator.random_state, numbers.Integral):
             raise Unsupported(
-                "random_state is not an integer; with one, the largest fit would hold the others",
+                "each fit draws other random numbers: random_state is not an integer",
                 advice=f"Set random_state of {type(estimator).__name__} to an integer: the largest fit of a "
                 "split then holds the others.",
             )

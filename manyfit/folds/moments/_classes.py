@@ -130,6 +130,8 @@ class ClassAtoms:
         X: RowReader = self._X
         if hasattr(X, "held"):  # rows that are read in chunks
             return [self._placed(one) for one in _spreads_in_chunks(X, self._sets, weights)]
+        if weights is not None:
+            raise Unsupported("sums within classes have no weights")
         counts, means, squares = self._placed([])
 
         def task(item: tuple[int, int, Array]) -> None:

@@ -71,8 +71,8 @@ class Workers(Protocol):
     def run(self, sums: ReadSums, tasks: Sequence[range]) -> Iterator[tuple[list[Node], int]]:
         """`ReadSums.nodes` of the groups of reads of each task, in any order."""
 
-    def tasks(self, n_groups: int) -> list[range]:
-        """The groups of reads of each task of a pass."""
+    def tasks(self, n_groups: int, group_bytes: int) -> list[range]:
+        """The groups of reads of each task of a pass, each of about so many bytes."""
 
 
 class ChunkReduction(ABC):
@@ -149,7 +149,7 @@ class ChunkReduction(ABC):
             for groups in [None] if left is None else left:
                 yield from self.group_sums(work, merge, sets, groups, n_threads)
             return
-        tasks = source.workers.tasks(source.n_groups)
+        tasks = source.workers.tasks(source.n_groups, source.group_bytes)
         if left is not None:
             tasks = [part for task in tasks for groups in left if (part := _common(task, groups))]
         try:

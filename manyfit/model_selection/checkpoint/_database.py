@@ -16,7 +16,7 @@ from manyfit.model_selection.job._job import Pair, Result
 
 # "mnyf" in the header marks the file as a checkpoint; the other number is the version of its layout.
 APPLICATION_ID = 0x6D6E7966
-LAYOUT = 4
+LAYOUT = 5
 
 _TABLES = (
     f"PRAGMA application_id = {APPLICATION_ID}",
@@ -24,15 +24,15 @@ _TABLES = (
     # `before`: settings of earlier rounds of the search; 0 for all of a search without rounds.
     "CREATE TABLE parts (before INTEGER, name TEXT, digest TEXT NOT NULL, text TEXT NOT NULL, "
     "PRIMARY KEY (before, name))",
-    "CREATE TABLE results (before INTEGER, candidate INTEGER, split INTEGER, alone INTEGER NOT NULL, "
+    "CREATE TABLE results (before INTEGER, setting TEXT, split INTEGER, alone INTEGER NOT NULL, "
     "result TEXT NOT NULL, versions TEXT NOT NULL, crc INTEGER NOT NULL, "
-    "PRIMARY KEY (before, candidate, split))",
+    "PRIMARY KEY (before, setting, split))",
 )
 # Values of the column `alone`: from shared work, fitted one by one, and shared where scikit-learn is to fit.
 _SHARED, _INDIVIDUAL, _DOUBTED = 0, 1, -1
 # Another process may be behind: its shared results replace neither individual fits nor marks of doubt.
 _WRITE = (
-    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (before, candidate, split) DO UPDATE SET "
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (before, setting, split) DO UPDATE SET "
     "alone = excluded.alone, result = excluded.result, versions = excluded.versions, crc = excluded.crc "
     f"WHERE excluded.alone = {_INDIVIDUAL} OR results.alone = {_SHARED} "
     "OR results.versions != excluded.versions"
@@ -107,7 +107,7 @@ def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> di
         if not identity.before:  # once, and not in each round of a search
             _require_whole(file, path)
         _require_same_search(file, path, identity)
-        return _read(file, path, identity.before)
+        return _read(file, path, identity)
     except sqlite3.OperationalError as error:
         # A lock, a full disk, or a read-only folder: the file itself is sound.
         if str(error).startswith("no such"):  # one of our tables or columns
@@ -117,26 +117,31 @@ def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> di
         raise _damaged(path, error) from error
 
 
-def write_results(file: sqlite3.Connection, before: int, results: Mapping[Pair, UnwrittenResult]) -> None:
+def write_results(
+    file: sqlite3.Connection, identity: Identity, results: Mapping[Pair, UnwrittenResult]
+) -> None:
     """Write results of a round in one transaction, over those of the same pairs."""
-    rows = [
-        (before, c, i, int(one.individual), one.text, one.versions, _crc(before, c, i, *one))
-        for (c, i), one in results.items()
-    ]
+    before, rows = identity.before, []
+    for (c, i), one in results.items():
+        name = identity.name_of(c)
+        rows.append(
+            (before, name, i, int(one.individual), one.text, one.versions, _crc(before, name, i, *one))
+        )
     with transaction(file):
         file.executemany(_WRITE, rows)
 
 
-def mark_doubted(file: sqlite3.Connection, before: int, pairs: Iterable[Pair]) -> None:
+def mark_doubted(file: sqlite3.Connection, identity: Identity, pairs: Iterable[Pair]) -> None:
     """Mark those shared results of `pairs` of a round that the file has."""
-    where = "WHERE before = ? AND candidate = ? AND split = ? AND alone = ?"
+    where = "WHERE before = ? AND setting = ? AND split = ? AND alone = ?"
     with transaction(file):
         for c, i in pairs:
-            key = before, c, i, _SHARED
+            name = identity.name_of(c)
+            key = identity.before, name, i, _SHARED
             row = file.execute(f"SELECT result, versions FROM results {where}", key).fetchone()
             if row is not None:
                 text, versions = row
-                new = _DOUBTED, _crc(before, c, i, text, _DOUBTED, versions)
+                new = _DOUBTED, _crc(identity.before, name, i, text, _DOUBTED, versions)
                 file.execute(f"UPDATE results SET alone = ?, crc = ? {where}", (*new, *key))
 
 
@@ -219,22 +224,25 @@ def _difference(stored: str, own: str) -> str:
     return f"{stored} in the file, {own} here" if stored != own else f"{own or 'it'}, with different content"
 
 
-def _crc(before: int, c: int, i: int, text: str, individual: int, versions: str) -> int:
-    return zlib.crc32(f"{before} {c} {i} {int(individual)} {text} {versions}".encode())
+def _crc(before: int, name: str, i: int, text: str, individual: int, versions: str) -> int:
+    return zlib.crc32(f"{before} {name} {i} {int(individual)} {text} {versions}".encode())
 
 
-def _read(file: sqlite3.Connection, path: Path, before: int) -> dict[Pair, StoredResult]:
-    stored = {}
-    columns = "candidate, split, alone, result, versions, crc"
+def _read(file: sqlite3.Connection, path: Path, identity: Identity) -> dict[Pair, StoredResult]:
+    """The results of the settings of this search."""
+    stored, before, place_of = {}, identity.before, identity.places()
+    columns = "setting, split, alone, result, versions, crc"
     rows = file.execute(f"SELECT {columns} FROM results WHERE before = ?", (before,))
-    for c, i, individual, text, made_by, crc in rows:
+    for name, i, individual, text, made_by, crc in rows:
         try:
-            if _crc(before, c, i, text, individual, made_by) != crc:
+            if _crc(before, name, i, text, individual, made_by) != crc:
                 raise ValueError("another checksum")
+            if (c := place_of(name)) is None:
+                continue
             versions = json.loads(made_by) if made_by else None
             stored[c, i] = StoredResult(
                 decoded(text), individual == _INDIVIDUAL, versions, doubted=individual == _DOUBTED
             )
         except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
-            raise _damaged(path, f"the result of setting {c} on split {i}: {error}") from error
+            raise _damaged(path, f"the result of setting {name} on split {i}: {error}") from error
     return stored

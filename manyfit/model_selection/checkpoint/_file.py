@@ -39,9 +39,10 @@ PATIENCE_S = 60.0
 class Checkpoint:
     """The finished results of one search; as a context manager, it writes the rest and closes the file.
 
-    The file belongs to the search that `identity` describes. Any number of threads and processes may run that
-    search on it at once; each adds its results in transactions of SQLite. `workers`: fits that run at a time.
-    `quiet`: no warnings of other versions. `stored`: the results in the file when it was opened. A process
+    The file belongs to the search that `identity` describes, and may have results of other settings. Any
+    number of threads and processes may run that search on it at once; each adds its results in transactions
+    of SQLite. `workers`: fits that run at a time.
+    `quiet`: no warnings of other versions. `stored`: its results when the file was opened. A process
     that is killed loses at most `LONGEST_WAIT_S` seconds of fits for each worker.
     """
 
@@ -89,7 +90,7 @@ class Checkpoint:
             return
         start, n = time.perf_counter(), len(self._unwritten)
         try:
-            write_results(self._file, self._identity.before, self._unwritten)
+            write_results(self._file, self._identity, self._unwritten)
             self._unwritten.clear()
         except sqlite3.Error as error:
             self._warn(error, f"continues and tries again; {n} finished fits are not in the file yet")
@@ -113,7 +114,7 @@ class Checkpoint:
             self._warn(error, "continues without it")
             return None
         try:
-            mark_doubted(other._file, self._identity.before, doubted)
+            mark_doubted(other._file, self._identity, doubted)
         except sqlite3.Error as error:
             other._file.close()
             self._warn(error, "continues without it")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numbers
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,23 +34,44 @@ class Identity:
     """Everything that the results of a search depend on, part by part under a name that users understand.
 
     `parts` are digests, equal for equal content in any process; `texts` are descriptions for messages.
-    `before`: how many settings earlier rounds of the search have had, whose scores chose these.
+    `before`: how many settings earlier rounds of the search have had, whose scores chose these. `settings`:
+    digests of the settings, if the file may have results of others; None if they are one of `parts`.
     """
 
     parts: Mapping[str, str]
     texts: Mapping[str, str]
     before: int = 0
+    settings: tuple[str, ...] | None = None
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """Names of the settings in the file; a search may have a setting several times."""
+        seen = Counter[str]()
+        names = []
+        for digest in self.settings or ():
+            names.append(f"{digest} {seen[digest]}")
+            seen[digest] += 1
+        return names
+
+    def name_of(self, c: int) -> str:
+        """The name of a setting in the file: its content, or its position where that is one of `parts`."""
+        return str(c) if self.settings is None else self._names[c]
+
+    def places(self) -> Callable[[str], int | None]:
+        """The reverse of `name_of`: None for settings that this search does not have."""
+        return int if self.settings is None else {name: c for c, name in enumerate(self._names)}.get
 
 
 class NoIdentity(ValueError):
     """A search cannot be compared with a later one."""
 
 
-def identity(job: Job, search: Any = None, before: int = 0) -> Identity:
+def identity(job: Job, search: Any = None, before: int = 0, *, may_grow: bool = False) -> Identity:
     """The identity of a job: not how it is run (workers, ``memory_limit``, ``verbose``).
 
-    It raises `NoIdentity` if the job, or the settings and splits of `search`, are random (the message names
-    the parameter), or if a part has no content that can be compared.
+    With `may_grow` a search of other settings may continue from the same file. It raises `NoIdentity` if the
+    job, or the settings and splits of `search`, are random (the message names the parameter), or if a part
+    has no content that can be compared.
     """
     _refuse_randomness(job, search)
     options = job.options
@@ -71,22 +94,29 @@ def identity(job: Job, search: Any = None, before: int = 0) -> Identity:
         "engine": (options.engine, lambda: repr(options.engine)),
         "configuration of scikit-learn": (_configuration(), lambda: ""),
     }
+    if may_grow:
+        del contents["settings"]
     used = versions()
     if options.engine is not None:
         used["scikit-learn-intelex"] = sklearnex_version()
     for name, version in used.items():
         contents[f"version of {name}"] = (version, version.__str__)
-    parts, texts = {}, {}
-    for name, (content, text) in contents.items():
-        try:
-            parts[name] = Digester()(content)
-        except Unkeyable as error:
-            raise NoIdentity(
-                f"A checkpoint compares searches by content. That of the {name} is not known: "
-                f"it holds {error}."
-            ) from error
-        texts[name] = _short(text)
-    return Identity(parts, texts, before)
+    parts = {name: _digest(content, name, Digester()) for name, (content, _) in contents.items()}
+    texts = {name: _short(text) for name, (_, text) in contents.items()}
+    if not may_grow:
+        return Identity(parts, texts, before)
+    digester = Digester()
+    settings = tuple(_digest(dict(one), "settings", digester) for one in job.candidates)
+    return Identity(parts, texts, before, settings)
+
+
+def _digest(content: Any, name: str, digester: Digester) -> str:
+    try:
+        return digester(content)
+    except Unkeyable as error:
+        raise NoIdentity(
+            f"A checkpoint compares searches by content. That of the {name} is not known: it holds {error}."
+        ) from error
 
 
 def versions() -> dict[str, str]:

@@ -37,8 +37,17 @@ class Recording:
         """Whether a fit of a model records its predictions."""
         return self.every or is_deterministic(model) is not True
 
+    def require(self, model: Any) -> None:
+        """Raise an AttributeError if a model has no method for these predictions."""
+        if not hasattr(model, self.method):
+            raise AttributeError(
+                f"return_predictions={self.method!r} calls {self.method}, which this {type(model).__name__} "
+                "does not have. Ask for 'predict', or search an estimator that has it."
+            )
+
     def of_model(self, model: Any, X: Any) -> Predicted:
-        """The predictions of a fitted model."""
+        """The predictions of a model; an AttributeError if it has no such method."""
+        self.require(model)
         values = container_to_host(getattr(model, self.method)(X), label="predictions")
         if isinstance(values, list):
             raise ValueError(

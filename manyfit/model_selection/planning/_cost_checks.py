@@ -12,7 +12,7 @@ from manyfit.model_selection.job._job import Job
 
 # A family that converges has to be so many times as fast.
 LEAST_GAIN = 2.0
-NOT_CHEAPER = "sharing would take more operations here"
+NOT_CHEAPER = "sharing would take longer here"
 
 
 def n_classes(estimator: Any, y: Any) -> int:
@@ -34,7 +34,7 @@ def require_cheaper(
     if least * cost.shared > cost.individual:
         gain = cost.individual / cost.shared
         raise Unsupported(
-            f"sharing is expected to be {gain:.1f} times as fast, and has to be {least:g} times"
+            f"sharing is expected to be {gain:.1f} times as fast, and is not done below {least:g} times"
         )
     require_memory(cost.memory, job.options.memory_limit, "shared fits")
     return cost

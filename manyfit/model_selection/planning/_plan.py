@@ -17,6 +17,9 @@ class GroupStrategy:
     kind: ClassVar[str]  # its name in plans and reports
     title: ClassVar[str]  # the heading of its groups in a plan
     shares_fits: ClassVar[bool] = False  # whether the fits of the last step are shared
+    is_usual: ClassVar[bool] = (
+        True  # whether a plan says why it does not serve a group that another one serves
+    )
     shares_steps: ClassVar[bool] = False  # whether steps are fitted for several settings at once
     # Where the last step works on device data, and why.
     last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")
@@ -251,6 +254,30 @@ class Plan:
     def _repr_html_(self) -> str:
         return as_html(self)
 
+    def to_frame(self) -> Any:
+        """The groups of the plan as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each group: how its settings will be answered (``kind``), by which estimator, how many
+            fits were asked for and will be made, and why no more is shared.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        names = ("fits_requested", "fits_planned", "fits_undecided", "decided_by", "reason")
+        rows = [
+            {"kind": one.kind, "estimator": one.estimator, "settings": len(one.candidates)}
+            | {name: getattr(one, name) for name in names}
+            for one in self.groups
+        ]
+        return pd.DataFrame(rows)
+
 
 _FAIL = (
     "scikit-learn cannot read X: a fit that is found not to be shared gets error_score, and the others keep "
@@ -276,7 +303,7 @@ def _how_read(rows: ChunkRows) -> tuple[str, ...]:
         line += "one after the other, in this process"
         line += f", and not by the workers of the client: {rows.read_here}" if rows.read_here else ""
         return (line, rows.recomputed) if rows.recomputed else (line,)
-    tasks = rows.workers.tasks(rows.n_groups)
+    tasks = rows.workers.tasks(rows.n_groups, rows.group_bytes)
     line += f"on the workers of the client, in {format_count(len(tasks), 'task')}"
     beside = "y and weights" if rows.dtype != object else "y, weights and codes of categories"
     memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, {beside}"

@@ -16,6 +16,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.families import FoldRows, family_of
 from manyfit.folds import Unsupported, is_row_source
+from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
 from manyfit.model_selection.job._job import Job
@@ -159,8 +160,9 @@ class _Planner:
                 specs.append(str(why))
             except Exception as error:
                 # An unknown parameter, say: fitted one by one, it raises again in scikit-learn's own words.
+                suggest_parameters(error, self.job.estimator, params)
                 message = shorten(str(error), 120, placeholder=" ...") or type(error).__name__
-                specs.append(f"scikit-learn refuses the setting: {message}")
+                specs.append(" ".join([f"scikit-learn refuses the setting: {message}", *_notes(error)]))
         return specs
 
     def _place_families(self) -> tuple[list[int], dict[int, str]]:
@@ -198,7 +200,7 @@ class _Planner:
             return "each fit stops by the test part of its fold"
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
-            return f"no family serves {name}"
+            return f"manyfit knows no work that fits of {name} have in common"
         if self.facts.must_share and type(family.reads) is FoldRows:
             return f"{name} reads the rows of a fold as one array"
         if not family.free <= spec.final.params.keys():
@@ -245,7 +247,7 @@ class _Planner:
         for strategy in (one for one in FAMILY_STRATEGIES if one.matches(batch)):
             try:
                 group = strategy.serve(batch, self.facts)
-                notes = [f"no {tried.kind}, because {refusal}" for tried, refusal in refusals]
+                notes = [f"no {tried.kind}, because {why}" for tried, why in refusals if tried.is_usual]
                 self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
                 return reasons
             except Unsupported as refusal:
@@ -276,6 +278,10 @@ class _Planner:
             strategy: Strategy = SHARED_STEPS if shares_steps and reason != WRITES else INDIVIDUAL_FITS
             specs = tuple(self.specs[c] for c in candidates)
             self.groups.append(strategy.serve(Batch(tuple(candidates), specs, reason=reason), self.facts))
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
 
 
 def _opened(spec: PipelineSpec | str) -> PipelineSpec | str:

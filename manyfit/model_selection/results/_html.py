@@ -7,7 +7,9 @@ from typing import Any
 _STYLE = (
     "<style>.manyfit-view{overflow-x:auto}.manyfit-view table{border-collapse:collapse;margin:.5em 0}"
     ".manyfit-view td,.manyfit-view th{border-bottom:1px solid rgba(128,128,128,.4);padding:.2em .8em;"
-    "text-align:left!important;color:inherit}.manyfit-view p{margin:.4em 0}</style>"
+    "text-align:left!important;color:inherit}.manyfit-view p{margin:.4em 0}.manyfit-view summary"
+    "{cursor:pointer}.manyfit-view img{max-width:100%;border-radius:4px}@media(max-width:600px){"
+    ".manyfit-view td,.manyfit-view th{padding:.2em .3em;font-size:85%}}</style>"
 )
 
 
@@ -35,3 +37,9 @@ def bullets(title: str, lines: Sequence[str]) -> str:
 def paragraph(line: str) -> str:
     """A paragraph of text."""
     return f"<p>{escape(line)}</p>"
+
+
+def picture(title: str, png: str) -> str:
+    """A picture, given in base64, that a click on its title shows."""
+    image = f'<img alt="{escape(title)}" src="data:image/png;base64,{png}">'
+    return f'<details class="manyfit-view"><summary>{escape(title)}</summary>{image}</details>'

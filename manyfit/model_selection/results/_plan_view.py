@@ -5,9 +5,10 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from manyfit._config.sizes import format_count
+from manyfit.model_selection.results._gains import expected_gain
 from manyfit.model_selection.results._html import bullets, paragraph, table, view
 
-_ADVICE = "what random numbers cost"
+_ADVICE = "advice"
 _PLACES = "where each estimator works"
 # More groups than this of one kind are counted, not listed.
 _MOST_LINES = 12
@@ -49,7 +50,7 @@ def as_text(plan: Any) -> str:
         kinds.append((_ADVICE, list(plan.advice)))
     if places := _place_lines(plan):
         kinds.append((_PLACES, places))
-    kinds += [(warning, []) for warning in plan.warnings]
+    kinds += [(warning, []) for warning in (*plan.warnings, *_measured(plan))]
     for j, (title, below) in enumerate(kinds):
         last = j == len(kinds) - 1
         lines.append(f"{'└' if last else '├'}─ {title}")
@@ -66,8 +67,14 @@ def as_html(plan: Any) -> str:
         table(((title, *astuple(row)) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
         bullets(_ADVICE.capitalize(), plan.advice),
         bullets(_PLACES.capitalize(), _place_lines(plan)),
-        *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings)),
+        *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings, *_measured(plan))),
     )
+
+
+def _measured(plan: Any) -> list[str]:
+    """The gain of searches like this one, which were measured on data in the host's memory."""
+    gain = None if plan.reading or plan.places or plan.rounds else expected_gain(plan.groups)
+    return [] if gain is None else [str(gain)]
 
 
 @dataclass(frozen=True)
@@ -147,8 +154,8 @@ def _heading(plan: Any) -> str:
     return (
         f"{format_count(plan.n_candidates, 'setting')} x {format_count(plan.n_splits, 'split')} = "
         f"{format_count(plan.fits_requested, 'fit')} asked for, "
-        f"{_range(plan.fits_planned, plan.fits_undecided)} to be made; "
-        f"passes over X for moments: {plan.passes:g}"
+        f"{_range(plan.fits_planned, plan.fits_undecided)} to be made"
+        + (f"; passes over X for moments: {plan.passes:g}" if plan.passes else "")
     )
 
 

@@ -113,7 +113,7 @@ class Report:
         that meets ``tol`` might choose them. Known of shared fits that iterate.
     verification : list of dict
         With ``verify=k``: for each pair that scikit-learn fitted again, its parameters, split, scorer,
-        both scores and their difference.
+        both scores and their difference, and the seconds of scikit-learn's fit and scores.
     """
 
     fits_requested: int = 0

@@ -21,7 +21,8 @@ def describe_sharing(report: "Report") -> str:
     elif shared:
         text = f"{shared} of {format_count(asked, 'fit')} {_was(asked)} answered by shared work"
     elif alone or not restored:
-        which = f"all {asked}" if alone == asked else f"{alone} of {asked}"
+        all_of_them = "the only fit" if asked == 1 else f"all {asked} fits"
+        which = all_of_them if alone == asked else f"{alone} of {asked} fits"
         text = f"No fit was shared: scikit-learn made {which}"
     else:
         text = f"No fit had to be made for the {format_count(asked, 'fit')} asked for"
@@ -40,7 +41,7 @@ def as_text(report: "Report") -> str:
     rows = _rows(report)
     width = max(len(name) for name, _ in rows)
     table = [f"{name:<{width}}  {value}" for name, value in rows]
-    return "\n".join([describe_sharing(report), *_remarks(report), "", *table])
+    return "\n".join([describe_sharing(report), *_remarks(report), *_left(report), "", *table])
 
 
 def as_html(report: "Report") -> str:
@@ -53,16 +54,34 @@ def as_html(report: "Report") -> str:
     groups = [(kind, name, *sums, why) for (kind, name, why), sums in alike.items()]
     return view(
         describe_sharing(report),
-        *map(paragraph, _remarks(report)),
+        *map(paragraph, (*_times(report), *_remarks(report), *_left(report))),
         table(groups, ("how", "estimator", "groups", "settings", "fits asked for", "why no more was shared")),
         f"<details><summary>All counts, and seconds</summary>{table(_rows(report))}</details>",
     )
 
 
+def _times(report: "Report") -> list[str]:
+    """The seconds of the search, and of what took the most."""
+    if "total" not in report.seconds:
+        return []
+    parts = sorted(((s, kind) for kind, s in report.seconds.items() if kind != "total"), reverse=True)
+    shown = ", ".join(f"{kind} {seconds:.2g} s" for seconds, kind in parts[:4])
+    workers = f" (sums over {report.workers} workers)" if report.workers > 1 else ""
+    return [f"{report.seconds['total']:.3g} s in all: {shown}{workers}."]
+
+
 def _remarks(report: "Report") -> list[str]:
     stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
     sample = [] if report.sample is None else [f"{report.sample[0].upper()}{report.sample[1:]}."]
-    return [*sample, *_decisions(report), *stopped, *_race(report), *_rounds(report), *report.advice]
+    return [
+        *sample,
+        *_expected(report),
+        *_decisions(report),
+        *stopped,
+        *_race(report),
+        *_rounds(report),
+        *report.advice,
+    ]
 
 
 def _rounds(report: "Report") -> list[str]:
@@ -77,6 +96,20 @@ def _rounds(report: "Report") -> list[str]:
         fits = format_count(sum(report.fitted_anew.values()), "fit")
         lines.append(f"{fits} of later rounds did not go on: {_reasons(report.fitted_anew)}.")
     return lines
+
+
+def _expected(report: "Report") -> list[str]:
+    """With `verify`, the time that scikit-learn's own fits would take; not of fits by several workers."""
+    took = {(str(row["params"]), row["split"]): row["seconds"] for row in report.verification}
+    if not took or report.workers > 1 or "total" not in report.seconds:
+        return []
+    n, asked, seconds = len(took), report.fits_requested, sum(took.values())
+    own = report.seconds["total"] - sum(report.seconds.get(kind, 0.0) for kind in ("verify", "refit"))
+    return [
+        f"scikit-learn repeated {format_count(n, 'fit')} in {seconds:.2g} s, and would take about "
+        f"{seconds / n * asked:.2g} s for all {asked}. This search took {own:.2g} s without them and the "
+        "refit."
+    ]
 
 
 def _race(report: "Report") -> list[str]:
@@ -97,13 +130,13 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         ("fits asked for", report.fits_requested),
         ("fits answered by shared work", report.fits_shared),
         ("fits made one by one", report.fits_done - report.family_fits),
-        *_if_any("fits made by families", report.family_fits),
+        *_if_any("fits made for several settings at once", report.family_fits),
         *_if_any("fits made by scikit-learn-intelex", report.engine_fits),
         *_if_any("its settings compared with scikit-learn", report.engine_compared),
         *_if_any("fits restored from the checkpoint", report.fits_restored),
         *_if_any("fits of shared transformers", report.transformer_fits),
         *_if_any("fits of transformers saved", report.transformer_fits_saved),
-        ("passes over X by shared work", f"{report.passes:.4g}"),
+        *([("passes over X by shared work", f"{report.passes:.4g}")] if report.passes else []),
         *_if_any("bytes read of X in chunks", report.bytes_read),
         *([("bytes to / from devices", " / ".join(map(str, crossed)))] if any(crossed) else []),
         *_if_any("synchronisations", report.synchronisations),
@@ -111,7 +144,6 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *([("workers", report.workers)] if report.workers != 1 else []),
         *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in report.seconds.items()),
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
-        *((f"left to scikit-learn: {why}", n) for why, n in report.left_to_sklearn.items()),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
         *_if_any("fits that went on from the round before", report.fits_continued),
         *_if_any("trees and iterations of earlier rounds", report.members_kept),
@@ -127,7 +159,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
 
 
 def _decisions(report: "Report") -> list[str]:
-    """How undecided fits of the plan were decided, a line for each chain of estimators."""
+    """Why undecided fits of the plan were not shared, a line for each chain of estimators."""
     asked, left = Counter[str](), dict[str, Counter[str]]()
     for group in report.groups:
         if group.get("fits_undecided"):
@@ -136,12 +168,19 @@ def _decisions(report: "Report") -> list[str]:
             left.setdefault(name, Counter()).update(group["left_to_sklearn"])
     lines = []
     for name, n in asked.items():
-        shared = n - sum(left[name].values())
-        why = _reasons(left[name])
-        lines.append(
-            f"decided for {name}: {shared} of {n} fits shared{f'; not shared: {why}' if why else ''}"
-        )
+        if left[name]:
+            shared = n - sum(left[name].values())
+            lines.append(f"{name}: {shared} of {n} fits shared; not shared: {_reasons(left[name])}.")
     return lines
+
+
+def _left(report: "Report") -> list[str]:
+    """Fits that were to be shared, and that scikit-learn has made; not those that `_decisions` has."""
+    left = Counter(report.left_to_sklearn)
+    for group in report.groups:
+        if group.get("fits_undecided"):
+            left -= Counter(group["left_to_sklearn"])
+    return [f"Left to scikit-learn: {format_count(n, 'fit')}, because {why}." for why, n in left.items()]
 
 
 def _why(group: dict[str, Any]) -> str:

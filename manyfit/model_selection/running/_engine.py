@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from manyfit._compat import has_callbacks
+from manyfit._config.sizes import format_count
 from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import count_slots
 from manyfit.folds import ChunkRows, is_row_source
@@ -71,6 +72,9 @@ def run(
         made = min(rowwise.fits, report.transformer_fits_saved)
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -made})
     results, report.fits_restored = finished.results, len(finished.restored)
+    if running.failed:
+        n = format_count(len(running.failed), "fit")
+        report.advice.append(f"{n} got error_score: they are not shared, and scikit-learn cannot read X")
     single = ({*total.refused, *planned} & results.keys()) - running.failed.keys()
     n_single, report.family_fits = len(single - finished.restored), total.fits_made
     report.fits_done = n_single + report.family_fits

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import fit_context
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
@@ -134,6 +135,53 @@ class SharedSearch:
         """
         _import_run().fit_search(self, X, y, params)
         return self
+
+    def to_frame(self) -> Any:
+        """The settings of a fitted search as a table, the best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each setting: its parameters, mean scores, their standard deviations and ranks, seconds,
+            and how its fits were answered (``kind``). The index is the row of `cv_results_`.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        from manyfit.model_selection.results.displays._search_view import as_frame
+
+        check_is_fitted(self, "cv_results_")
+        return as_frame(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """What notebooks show: scikit-learn's diagram, and the report of a fitted search below it."""
+        shown: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in shown:
+            shown["text/html"] += self._report_as_html()
+        return shown
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        diagram: Callable[[], str] = super()._repr_html_  # type: ignore[misc]
+        return lambda: diagram() + self._report_as_html()
+
+    def _report_as_html(self) -> str:
+        if not hasattr(self, "report_") or not hasattr(self, "cv_results_"):
+            return ""
+        from manyfit.model_selection.results.displays._search_view import as_html
+
+        return as_html(self)
+
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()  # type: ignore[misc]
+        except ValueError as error:
+            from manyfit.introspection.parameter_hints import suggest_metric
+
+            suggest_metric(error, self.scoring)
+            raise
 
     def _get_scorers(self) -> Any:
         from manyfit.metrics.scoring import refuse_metrics

@@ -8,8 +8,7 @@ from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.estimators import ParallelPostFit
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
-from manyfit.estimators.chunks._lazy import ROWWISE, lazily
-from manyfit.estimators.chunks.methods import why_not_in_chunks
+from manyfit.estimators.chunks.methods import ROWWISE, lazily, why_not_in_chunks
 from manyfit.folds import ChunkRows, is_dask, load_targets
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics.scoring import get_scorer, scores_on_host

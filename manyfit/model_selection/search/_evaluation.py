@@ -57,6 +57,12 @@ class Evaluation:
             self._budget = TimeBudget(search.time_budget, spread=not hasattr(search, "param_distributions"))
 
     @property
+    def names(self) -> dict[str, None]:
+        """The names of the parameters of all settings so far, those of the last round included."""
+        last = self._arrivals[0] if self._arrivals is not None else []
+        return dict.fromkeys(name for one in (*self.candidates, *last) for name in one)
+
+    @property
     def seconds(self) -> float:
         """Seconds since the search began."""
         return time.perf_counter() - self._start
@@ -240,7 +246,9 @@ class Evaluation:
         from manyfit.model_selection.checkpoint._file import Checkpoint  # it needs SQLite
         from manyfit.model_selection.checkpoint._search_identity import identity
 
-        checkpoint = Checkpoint(path, identity(job, self.search, len(self.candidates)), n_workers(job))
+        may_grow = not self.search.continues_rounds
+        compared = identity(job, self.search, len(self.candidates), may_grow=may_grow)
+        checkpoint = Checkpoint(path, compared, n_workers(job))
         if verbose > 0 and checkpoint.stored:
             print(f"Continuing from {os.fspath(path)!r}, which has {len(checkpoint.stored)} of these fits")
         return checkpoint

@@ -101,7 +101,7 @@ def _search(search: Any, setup: Setup, evaluation: Evaluation) -> None:
             _refit_audited(search, setup, evaluation, context, metadata)
     except BaseException as error:  # Ctrl-C too
         search.partial_results_ = evaluation.partial()
-        suggest_parameters(error, search.estimator)
+        suggest_parameters(error, search.estimator, evaluation.names)
         raise
     if hasattr(search, "best_index_"):
         evaluation.note_choice()

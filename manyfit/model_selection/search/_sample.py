@@ -28,7 +28,9 @@ class Sample:
         """So many of `n` rows, or that part of them; raises ValueError if there are fewer."""
         k = int(size) if isinstance(size, numbers.Integral) else max(1, round(size * n))
         if k > n:
-            raise ValueError(f"sample={size} rows were asked for, and X has {n} rows.")
+            raise ValueError(
+                f"sample={size} rows were asked for, and X has {n} rows. Ask for fewer, or set sample=None."
+            )
         rows = sample_without_replacement(n, k, random_state=check_random_state(state))
         return cls(np.sort(rows), n, state)
 

@@ -33,9 +33,13 @@ from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import recording_for
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._pipeline_spec import value_key
+from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.running._predictions import require_choice
 from manyfit.model_selection.search._hooks import check_input
 from manyfit.model_selection.search._sample import Sample, sample_of
+
+# Settings whose methods are looked at before the fits.
+_MOST_ASKED = 50
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,18 @@ def make_job(search: Any, setup: Setup, candidates: list[Any], splits: Splits, c
         client=None if in_chunks else client_for(search.client),  # see `chunk_workers`
         copy_to_host=setup.copy_to_host,
     )  # fmt: skip
+    _require_predictions(job)
     return _require_timed_fits(require_stops(job))
+
+
+def _require_predictions(job: Job) -> None:
+    """Raise before anything is fitted if no setting has the predictions that `return_predictions` names."""
+    recording, n = job.options.recording, len(job.candidates)
+    if recording is not None and n <= _MOST_ASKED:
+        models = (sample(job, c) for c in range(n))
+        # Methods of `__getattr__` may appear when the model is fitted.
+        if n and not any(hasattr(one, recording.method) or hasattr(one, "__getattr__") for one in models):
+            recording.require(sample(job, 0))
 
 
 def _require_timed_fits(job: Job) -> Job:

@@ -18,7 +18,8 @@ from manyfit.model_selection.sharing._fold_store import FoldStore
 def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[Pair, list[dict[str, Any]]]:
     """Fit `n` random pairs again by scikit-learn, and compare the scores with `results`.
 
-    Returns rows of params, split, scorer, set, shared, sklearn and difference. The time goes into `report`.
+    Returns rows of params, split, scorer, set, shared, sklearn, difference, and the seconds of scikit-learn's
+    fit and scores. The time goes into `report`.
     """
     start = time.perf_counter()
     job = data_for_fits(job)
@@ -34,6 +35,8 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
         ours = results[position]
         theirs = fit_with_sklearn(job.estimator, job.candidates[c], i, folds, (None, None))
         rows[c, i] = _compare(dict(job.candidates[c]), i, ours, theirs)
+        for row in rows[c, i]:
+            row["seconds"] = theirs["fit_time"] + theirs["score_time"]
     report.spend("verify", time.perf_counter() - start)
     return rows
 

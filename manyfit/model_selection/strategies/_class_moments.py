@@ -23,6 +23,7 @@ from manyfit.model_selection.strategies._strategy import (
     WorkItem,
     family_group,
     leave,
+    nothing_in_common,
     refusal_reason,
     require_scoring,
     scoring_of,
@@ -47,10 +48,10 @@ class ClassMomentStrategy(Strategy):
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
-        if (options.fit_params or options.score_params) and not facts.must_share:
+        if (options.fit_params or options.score_params) and not isinstance(job.X, ChunkRows):
             raise Unsupported("sums within classes have no weights")
         if len(batch.candidates) < 2 and not facts.must_share:
-            raise Unsupported("a single setting of the last step has nothing to share")
+            raise Unsupported(nothing_in_common(batch))
         assert batch.family is not None
         reads = batch.family.reads
         assert isinstance(reads, ClassSums)

@@ -69,6 +69,7 @@ from manyfit.model_selection.strategies._strategy import (
     Strategy,
     WorkItem,
     family_group,
+    nothing_in_common,
     refusal_reason,
     require_scoring,
     scoring_of,
@@ -198,7 +199,7 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
         require_device_reader(batch.family, spec.final.cls)
         as_matrix(job.X)  # or the reason why not
     if len(batch.candidates) < 2:
-        raise Unsupported("a single setting of the last step has nothing to share")
+        raise Unsupported(nothing_in_common(batch))
     if spec.final.path.count("__") or any("__" in step.path for step in spec.steps):
         raise Unsupported("a nested pipeline holds a step that is not affine")
     drawing = facts.drawing.first(spec)

@@ -42,6 +42,7 @@ class LeftOutStrategy(Strategy):
     kind = "rows left out"
     title = "one fit of all rows answers the splits that leave one of them out"
     shares_fits = True
+    is_usual = False
     takes_all_cores = True
     refuses_alone = True
     last_step_place = ("host", "it reads rows of the host")

@@ -284,6 +284,14 @@ def scoring_of(group: Group, options: Options) -> SharedScoring:
     )
 
 
+def nothing_in_common(batch: Batch) -> str:
+    """Why a setting whose estimator has a family shares its fits with no other."""
+    assert batch.family is not None
+    names = sorted(batch.family.free)
+    which = " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "none of its parameters"
+    return f"{batch.spec.final.cls.__name__} shares fits of settings that differ in nothing but {which}"
+
+
 def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> Group:
     """The group of a batch whose fits are shared; raises `Unsupported` if the search does not allow it."""
     family, job, spec = batch.family, facts.job, batch.spec

@@ -183,7 +183,7 @@ def test_models_that_cannot_be_read_are_trained_again(tmp_path):
     first = search.fit(X_CLASS, LABELS).best_estimator_
     with sqlite3.connect(path) as file:
         file.execute("UPDATE models SET model = x'00'")
-        file.execute("DELETE FROM results WHERE before = 10 AND candidate = 2")
+        file.execute("DELETE FROM results WHERE before = 10 AND setting = '2'")
     file.close()
     again = IncrementalSearchCV(**search.get_params(deep=False)).fit(X_CLASS, LABELS)
     np.testing.assert_array_equal(again.best_estimator_.coef_, first.coef_)

@@ -84,7 +84,7 @@ def test_a_model_counts_as_one_fit_on_each_split():
     search = IncrementalSearchCV(SGD, {"alpha": [1e-3, 1e-2, 1.0]}, "grid", max_iter=4, random_state=0)
     report = search.fit(X_CLASS, LABELS).report_
     assert (report.fits_requested, report.fits_done, len(search.history_)) == (3, 3, 12)
-    assert "scikit-learn made all 3" in str(report)
+    assert "scikit-learn made all 3 fits" in str(report)
     report = search.set_params(cv=2).fit(X_CLASS, LABELS).report_
     assert (report.fits_requested, report.fits_done) == (6, 6)
     assert report.groups[0]["estimator"] == "SGDClassifier" and report.groups[0]["settings"] == 3

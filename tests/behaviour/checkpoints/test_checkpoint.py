@@ -195,8 +195,9 @@ def test_what_a_group_leaves_alone_is_not_fitted_again(path, monkeypatch):
     options = {"cv": 4, "checkpoint": path, "refit": False, "return_train_score": True}
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **options).fit(X, y)
     assert search.report_.fits_done == 2
-    rows = [pair for pair in engine.Checkpoint(path, seen(search, X, y)).stored if pair[1] == 1]
-    forget(path, rows)
+    identity = seen(search, X, y)
+    rows = [pair for pair in engine.Checkpoint(path, identity).stored if pair[1] == 1]
+    forget(path, [(identity.name_of(c), i) for c, i in rows])
     search.fit(X, y)
     assert (search.report_.fits_restored, search.report_.fits_done, search.report_.fits_shared) == (2, 0, 6)
     search.fit(X, y)
@@ -209,8 +210,8 @@ def seen(search, X, y):
     """The identity that a search has."""
     found = []
 
-    def note(job, own, before):
-        found.append(_identity.identity(job, own, before))
+    def note(job, own, before, **options):
+        found.append(_identity.identity(job, own, before, **options))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
@@ -222,7 +223,7 @@ def seen(search, X, y):
 
 def forget(path, pairs):
     with sqlite3.connect(path) as file:
-        file.executemany("DELETE FROM results WHERE candidate = ? AND split = ?", pairs)
+        file.executemany("DELETE FROM results WHERE setting = ? AND split = ?", pairs)
     file.close()
 
 

@@ -32,7 +32,6 @@ def score_b(estimator, X, y):
 FROZEN = {"estimator": Counted(), "param_grid": GRID, "cv": 2, "scoring": score_a}
 OTHERS = {
     "estimator": {"estimator": Counted(a=7.0)},
-    "settings": {"param_grid": {"a": [0.5, 1.0, 1.5]}},
     "folds": {"cv": KFold(2, shuffle=True, random_state=0)},
     "scorers": {"scoring": score_b},
     "error_score": {"error_score": 0.0},
@@ -74,13 +73,9 @@ def test_other_weights_are_refused(path):
 
 @pytest.mark.invariant("A checkpoint serves its own search and no other")
 def test_types_of_values_are_told_apart(path):
-    values = [1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1)]
-    for j, value in enumerate(values):
-        GridSearchCV(Counted(), {"a": [value]}, cv=2, checkpoint=f"{path}{j}", refit=False).fit(X, Y)
-        for other in values[:j] + values[j + 1 :]:
-            search = GridSearchCV(Counted(), {"a": [other]}, cv=2, checkpoint=f"{path}{j}", refit=False)
-            with pytest.raises(ValueError, match=r"Differences:\n- settings: 1 settings, the first"):
-                search.fit(X, Y)
+    for n, value in enumerate([1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1)]):
+        search = GridSearchCV(Counted(), {"a": [value]}, cv=2, checkpoint=path, refit=False).fit(X, Y)
+        assert search.report_.fits_restored == 0 and len(FITS) == 2 * (n + 1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
@@ -372,39 +371,6 @@ def test_a_block_that_cannot_be_read_is_named(limit, monkeypatch):
         with pytest.raises((ValueError, OSError)) as got:
             _search().set_params(memory_limit=limit).fit(_blocks_that_fail(errors))
         assert got.value.__notes__ == ["Block 4 of X could not be read."] and not errors
-
-
-CHANGES = {
-    "one number": lambda block: block + 1e-6 * (np.arange(block.size).reshape(block.shape) == 6),
-    "order": lambda block: block[::-1],
-    "rounding": lambda block: block * (1.0 + 2e-16),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("kind", ["array", "frame", "gaps"])
-def test_a_block_whose_numbers_change_between_passes_is_named(change, kind):
-    values, calls = FRAME[["a", "b"]].to_numpy(dtype=np.float64), []
-    if kind == "gaps":
-        values = np.where(np.arange(2 * N).reshape(N, 2) % 7 == 1, np.nan, values)
-
-    def read():
-        calls.append(0)
-        for start in range(0, N, 50):
-            block = values[start : start + 50]
-            block = CHANGES[change](block) if start == 150 and len(calls) > 1 else block
-            yield block if kind == "array" else pd.DataFrame(block, columns=["a", "b"])
-
-    model = make_pipeline(SimpleImputer(), SklearnRidge()) if kind == "gaps" else SklearnRidge()
-    search = GridSearchCV(model, {}, refit=False, memory_limit=4_000)
-    if change == "rounding":
-        assert search.fit(Blocks(read), Y).report_.fits_shared == 5
-    else:
-        column = "" if kind == "array" else "in column 'a' "
-        with pytest.raises(
-            ValueError, match=f"Block 3 of X has other numbers {column}than in the first pass"
-        ):
-            search.fit(Blocks(read), Y)
 
 
 def test_targets_given_twice_are_refused():

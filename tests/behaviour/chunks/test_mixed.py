@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -168,6 +169,18 @@ def test_a_checkpoint_knows_a_frame_by_its_rows(tmp_path):
     other = FRAME.assign(day=FRAME["day"].where(FRAME.index != 500, "we"))
     with pytest.raises(ValueError, match="- X: "):
         GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(other, 97), Y)
+
+
+def test_predictions_of_a_search_for_a_dask_frame_are_lazy():
+    parts = [FRAME[:0], *(FRAME[k : k + 101] for k in range(0, N, 101))]
+    with dask.config.set({"dataframe.convert-string": False}):
+        given = dask.dataframe.from_map(lambda part: part, parts, meta=FRAME[:0])
+    search = GridSearchCV(_model(OwnRidge()), RIDGE, memory_limit=LIMIT).fit(given, Y)
+    predicted = search.predict(given)
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_array_equal(predicted, search.best_estimator_.predict(FRAME))
+    np.testing.assert_array_equal(search.predict(FRAME), search.best_estimator_.predict(FRAME))
+    assert search.score(given, Y) == pytest.approx(search.score(FRAME, Y))
 
 
 FLAGGED = FRAME.assign(flag=np.arange(N) % 3 == 0)

@@ -73,6 +73,7 @@ def test_settings_that_are_left_fail_alone():
     assert np.isnan(search.cv_results_["mean_train_neg_log_loss"]).tolist() == [False, True]
     assert (search.report_.fits_shared, search.report_.fits_done) == (3, 0)
     assert list(search.report_.left_to_sklearn.values()) == [3]
+    assert "3 fits got error_score: they are not shared" in search.report_.advice[-1]
     optimum = GridSearchCV(model, grid, sharing="optimum", **FEW).fit(blocks(wide, 60, LABELS))
     assert np.isfinite(optimum.cv_results_["mean_test_score"]).all()
     with pytest.raises(TypeError, match="3 of 6 fits are not shared: scikit-learn's solver may stop"):

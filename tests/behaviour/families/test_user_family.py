@@ -55,7 +55,7 @@ def test_dearer_than_one_by_one_is_not_shared(registered):
     registered(Dear())
     search = both(Shrunk(), GRID)
     assert search.report_.fits_done == 15
-    assert "one by one: sharing would take more operations here" in str(search.plan(X, Y))
+    assert "one by one: sharing would take longer here" in str(search.plan(X, Y))
 
 
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")

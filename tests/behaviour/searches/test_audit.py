@@ -102,7 +102,7 @@ def test_pairs_that_scikit_learn_has_fitted_are_not_fitted_twice(expected, trust
     for left in (report.left_to_sklearn, group["left_to_sklearn"]):
         assert left[REFIT_STOPPED] == PAIRS - 3
     assert sum(group["left_to_sklearn"].values()) == PAIRS
-    assert "decided for LogisticRegression: 0 of 15 fits shared" in str(report)
+    assert "LogisticRegression: 0 of 15 fits shared" in str(report)
     assert f"{REFIT_STOPPED} (12)" in str(report)
     assert f"{REFIT_STOPPED}: scikit-learn makes 12 fits that were shared" in capsys.readouterr().out
 

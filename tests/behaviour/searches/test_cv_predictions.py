@@ -194,3 +194,15 @@ def test_processes_of_joblib_record_predictions():
     for params, own in zip(search.cv_results_["params"], found, strict=True):
         expected = cross_val_predict(TREE.set_params(**params), IRIS, NAMES, cv=SHUFFLED)
         np.testing.assert_array_equal(own, expected)
+
+
+def test_predictions_that_no_setting_has_are_refused_before_the_fits():
+    class Unfit(SVC):
+        def fit(self, X, y):
+            raise AssertionError("it was fitted")
+
+    search = GridSearchCV(Unfit(), {"C": [1, 2]}, return_predictions="predict_proba", error_score="raise")
+    with pytest.raises(
+        AttributeError, match="return_predictions='predict_proba' calls .* this Unfit does not"
+    ):
+        search.fit(IRIS, NAMES)

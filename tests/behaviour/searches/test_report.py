@@ -128,6 +128,18 @@ def test_verify_lists_both_scores():
     assert search.report_.largest_difference == max(r["difference"] for r in rows)
 
 
+def test_verify_says_how_long_scikit_learns_fits_would_take():
+    report = GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, verify=4).fit(X, Y).report_
+    assert all(row["seconds"] > 0 for row in report.verification)
+    for row in report.verification:
+        row["seconds"] = 0.5
+    report.seconds = {"verify": 2.0, "refit": 1.0, "total": 3.25}
+    said = "scikit-learn repeated 4 fits in 2 s, and would take about 5 s for all 10. This search took 0.25 s"
+    assert said in str(report)
+    report.workers = 2
+    assert "would take about" not in str(report)
+
+
 def test_verify_is_no_more_than_all():
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, verify=1000).fit(X, Y)
     assert len(search.report_.verification) == 5
@@ -201,7 +213,7 @@ def test_any_limit_gives_the_right_answers(limit):
 @pytest.mark.parametrize(
     ("columns", "n_alphas", "options", "why"),
     [
-        (400, 2, {}, "sharing would take more operations here"),
+        (400, 2, {}, "sharing would take longer here"),
         (150, 30, {"memory_limit": "300kB"}, "moments would need .* more than memory_limit"),
     ],
 )

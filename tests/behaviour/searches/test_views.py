@@ -1,16 +1,24 @@
 """Plan and report begin with how much was shared; notebooks show them as tables."""
 
+import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection import GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV
+from manyfit.model_selection.results.displays import _search_view
+from manyfit.model_selection.results.displays._search_view import as_html
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]
@@ -43,14 +51,14 @@ CASES = {
         FOREST,
         {"max_depth": [1, 2]},
         "No fit can be shared: scikit-learn makes all 10 fits.",
-        "No fit was shared: scikit-learn made all 10.",
+        "No fit was shared: scikit-learn made all 10 fits.",
     ),
     "steps": (
         STEPS,
         TREES,
         "No fit can be shared: scikit-learn makes all 10 fits, and fits the steps before the last one once "
         "per split.",
-        "No fit was shared: scikit-learn made all 10; 5 fits of transformers were saved.",
+        "No fit was shared: scikit-learn made all 10 fits; 5 fits of transformers were saved.",
     ),
     "perhaps": (
         TREE,
@@ -70,7 +78,8 @@ class Texts(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
+        if tag != "img":
+            self.open.append(tag)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -126,3 +135,86 @@ def test_a_view_shows_texts_of_users_as_text():
     search = GridSearchCV(B(), {"max_depth": [1, 2]})
     assert "<b>: " not in search.plan(X, Y)._repr_html_()
     assert "&lt;b&gt;" in search.plan(X, Y)._repr_html_()
+
+
+def titles_of_pictures(page):
+    return re.findall(r'<img alt="([^"]*)" src="data:image/png;base64,', page)
+
+
+SHARING = "What was shared, and seconds"
+SPLITS = "Differences to the best, by split"
+VIEWS = {
+    "one parameter": (
+        GridSearchCV(RIDGE, {"alpha": [1, 2, 4]}),
+        ["Scores along the parameter", SPLITS, SHARING],
+    ),
+    "two, with times": (
+        RandomizedSearchCV(TREE, {"max_depth": [1, 2], "splitter": ["best", "random"]}, n_iter=4),
+        ["Scores over both parameters", SPLITS, "Scores and times", SHARING],
+    ),
+    "three": (
+        GridSearchCV(TREE, {"max_depth": [1, 2], "splitter": ["best", "random"], "max_features": [1, 2]}),
+        ["Scores over all parameters", SPLITS, "Scores and times", SHARING],
+    ),
+    "one setting": (GridSearchCV(RIDGE, {}), [SHARING]),
+    "one split": (
+        GridSearchCV(RIDGE, {"alpha": [1, 2]}, cv=ShuffleSplit(1, random_state=0)),
+        ["Scores along the parameter", SHARING],
+    ),
+    "rounds": (
+        HalvingGridSearchCV(TREE, {"max_depth": [1, 2, 3]}, random_state=0, cv=2, factor=2),
+        ["Scores along the parameter", SPLITS, "Scores and times", SHARING],
+    ),
+    "no best setting": (
+        GridSearchCV(RIDGE, {"alpha": [1, 2]}, scoring=["accuracy", "f1_macro"], refit=False),
+        [SHARING],
+    ),
+}
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("case", VIEWS)
+def test_the_view_of_a_fitted_search_has_pictures(case):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    search, pictures = VIEWS[case]
+    search = clone(search).fit(X, Y)
+    page = as_html(search)
+    assert search.report_.verdict in page and titles_of_pictures(page) == pictures
+    assert "<script" not in page and "http" not in page and Texts(page).open == []
+    assert plt.get_fignums() == []
+
+
+def test_notebooks_show_the_view_of_a_fitted_search_below_its_diagram(monkeypatch):
+    monkeypatch.setattr(_search_view, "as_html", lambda search: f"view of {type(search).__name__}")
+    search = GridSearchCV(RIDGE, {})
+    assert "view of" not in search._repr_mimebundle_()["text/html"] + search._repr_html_()
+    shown = search.fit(X, Y)._repr_mimebundle_()
+    assert shown["text/html"].startswith("<style>") and shown["text/plain"] == repr(search)
+    assert shown["text/html"].endswith("view of GridSearchCV")
+    assert search._repr_html_().endswith("view of GridSearchCV")
+    with config_context(display="text"):
+        assert list(search._repr_mimebundle_()) == ["text/plain"] and not hasattr(search, "_repr_html_")
+
+
+def test_the_view_says_what_was_asked_and_which_setting_is_the_best():
+    texts = Texts(as_html(GridSearchCV(RIDGE, {"alpha": [1e6, 1]}).fit(X, Y))).texts
+    assert texts[0] == "2 settings x 5 splits. Best: alpha=1; mean test score 0.9 ± 0.0632 (standard error)."
+    assert any("s in all: " in text for text in texts)
+
+
+def test_the_view_without_matplotlib_has_no_pictures(monkeypatch):
+    search = GridSearchCV(RIDGE, {"alpha": [1, 2]}).fit(X, Y)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    page = search._repr_html_()
+    assert "<img" not in page and search.report_.verdict in page
+
+
+def test_the_settings_as_a_table():
+    with pytest.raises(NotFittedError):
+        GridSearchCV(RIDGE, {}).to_frame()
+    search = GridSearchCV(STEPS, BOTH, scoring=["accuracy", "f1_macro"], refit="f1_macro").fit(X, Y)
+    frame = search.to_frame()
+    assert frame.index[0] == search.best_index_ and frame["rank_test_f1_macro"].is_monotonic_increasing
+    assert dict(frame["kind"]) == {0: "moments", 1: "moments", 2: "shared steps", 3: "shared steps"}
+    plan = search.plan(X, Y).to_frame()
+    assert plan["settings"].tolist() == [1, 1, 2] and plan["fits_planned"].tolist() == [0, 0, 10]

@@ -75,7 +75,7 @@ def dear(monkeypatch):
     """Sharing never pays."""
 
     def refuse(*_):
-        raise Unsupported("sharing would take more operations here")
+        raise Unsupported("sharing would take longer here")
 
     monkeypatch.setattr(_family_tasks, "require_cheaper", refuse)
 
@@ -100,7 +100,7 @@ def test_a_vectorizer_is_fitted_once_a_split_where_sharing_does_not_pay(last, co
     name = type(last).__name__.lower()
     search = both(make_pipeline(CountedTfidf(), last), {f"{name}__C": [0.1, 1.0, 10.0]}, container(texts_), y,
                   cv=4)  # fmt: skip
-    assert search.report_.left_to_sklearn == {"sharing would take more operations here": 12}
+    assert search.report_.left_to_sklearn == {"sharing would take longer here": 12}
     assert FITS["tfidf"] == (12 + 1) + (4 + 1)  # scikit-learn's, and ours
     assert search.report_.transformer_fits == 4
 

@@ -207,4 +207,4 @@ def test_a_matrix_that_is_too_large_is_left_to_scikit_learn():
 
 def test_few_rows_are_left_to_scikit_learn_by_the_plan():
     plan = GridSearchCV(SVR(), {"C": [0.1, 1.0]}).plan(NUMBERS, TARGETS)
-    assert "one by one: sharing would take more operations here" in str(plan)
+    assert "one by one: sharing would take longer here" in str(plan)

@@ -14,6 +14,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -192,7 +193,11 @@ def test_one_setting_is_shared_though_it_saves_no_time(own_class):
         (Ridge(), {"refit": True}, "refit=True needs a fit by scikit-learn. Set refit=False"),
         (Ridge(), {"verify": 2}, "verify=2 needs a fit by scikit-learn. Set verify=0"),
         (Ridge(), {"sharing": "none"}, "5 of 5 fits are not shared: sharing='none'"),
-        (DummyClassifier(), {}, "5 of 5 fits are not shared: no family serves DummyClassifier"),
+        (
+            DummyClassifier(),
+            {},
+            "5 of 5 fits are not shared: manyfit knows no work that fits of DummyClassifier have in common",
+        ),
         (
             make_pipeline(PolynomialFeatures(), Ridge()),
             {},
@@ -208,6 +213,14 @@ def test_fits_by_scikit_learn_are_refused_in_plain_words(model, options, message
     with pytest.raises(TypeError, match=f"cannot read X, which CountingRows reads .*{re.escape(message)}"):
         search.fit(X, y["numbers"])
     assert not CountingRows.reads or max(CountingRows.reads) <= ROWS / 4
+
+
+def test_sums_within_classes_of_rows_of_ones_own_have_no_weights(own_class):
+    X, _, y = own_class
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, refit=False)
+    with pytest.raises(TypeError, match="10 of 10 fits are not shared: sums within classes have no weights"):
+        search.fit(X, y["labels"], sample_weight=np.ones(ROWS))
+    assert not CountingRows.reads
 
 
 def test_fits_that_a_family_leaves_to_scikit_learn_are_refused_with_its_reason(own_class, monkeypatch):

@@ -22,7 +22,7 @@ def test_a_small_gain_is_enough_for_the_same_answers_and_too_small_for_others():
     _require("exact", 1.0)
     _require("converged", LEAST_GAIN)
     _require("converged", 1.5, sharing="optimum")  # which asks for the optimum itself
-    with pytest.raises(Unsupported, match="1.5 times as fast, and has to be 2 times"):
+    with pytest.raises(Unsupported, match="1.5 times as fast, and is not done below 2 times"):
         _require("converged", 1.5)
     for result in ("exact", "converged"):
         with pytest.raises(Unsupported, match=NOT_CHEAPER):

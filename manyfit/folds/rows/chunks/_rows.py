@@ -237,6 +237,11 @@ class ChunkRows(ChunkSums, HostRows):
         """The groups of reads of one pass."""
         return -(-self.n_reads // GROUP_READS)
 
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of a group of reads, about."""
+        return self.nbytes // max(self.n_groups, 1)
+
     def task_bytes(self, groups: range) -> int:
         """Bytes of rows that a task of a worker holds: two reads, or all if workers keep them."""
         largest = max((stop - start for start, stop in pairwise(self.borders)), default=0)

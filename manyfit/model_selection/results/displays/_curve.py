@@ -237,7 +237,7 @@ class SearchCurveDisplay:
             end = "largest" if self.edge == "upper" else "smallest"
             style.put_note(ax, f"the best value is the {end} that was tried")
         style.make_plain(ax)
-        style.put_legend(ax)
+        style.put_legend(ax, "right", 2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

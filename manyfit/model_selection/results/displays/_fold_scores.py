@@ -174,17 +174,17 @@ class FoldScoresDisplay:
             means[1:], rows[1:], "o", color=style.MAIN, markersize=5.5, label="mean", zorder=4
         )
         ax.plot(0, 0, "D", color=style.BEST, markersize=7, label="best", zorder=5)
-        ax.set_yticks([-1, *rows], _rows_of_values(self.params, n))
-        ax.set_ylim(n - 0.4, -1.6)
-        ax.set_xlabel(f"test {self.score_name} less that of the best on the same split")
+        narrow = style.is_narrow(ax)
+        head, *texts = _rows_of_values(self.params, n, "\n" if narrow else _SEPARATOR)
+        ax.set_yticks([-1, *rows], [head, *texts])
+        ax.set_ylim(n - 0.4, -1.6 - 0.7 * head.count("\n"))
+        less = "\n" if narrow else " "
+        ax.set_xlabel(f"test {self.score_name} less that of{less}the best on the same split")
         self._write_p_values(ax, n)
         style.make_plain(ax)
         ax.tick_params(axis="y", length=0, labelcolor=style.INK)
-        ax.get_yticklabels()[0].set_color(style.MUTED)
-        ax.legend(
-            loc="lower left", bbox_to_anchor=(0, 1.01), ncols=4, frameon=False, borderaxespad=0,
-            columnspacing=1.2, handletextpad=0.4, labelcolor=style.INK,
-        )  # fmt: skip
+        ax.get_yticklabels()[0].set(color=style.MUTED, va="bottom" if narrow else "center")
+        style.put_legend(ax, "above", 4)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -198,15 +198,18 @@ class FoldScoresDisplay:
             p = self.p_values[row]
             text = "< 0.001" if p < 0.001 else f"{p:.3f}"
             self.texts_.append(ax.annotate(text, (1.03, row), color=style.INK, fontsize="small", **look))
-        heading = f"p, {self.test}"
+        heading = "p" if style.is_narrow(ax) else f"p, {self.test}"
         ax.annotate(heading, (1.03, -1), color=style.MUTED, fontsize="small", **look)
 
 
-def _rows_of_values(params: list[Mapping[str, Any]], n: int) -> list[str]:
-    """The parameters in which the first settings differ, and their values for each of these."""
+def _rows_of_values(params: list[Mapping[str, Any]], n: int, separator: str) -> list[str]:
+    """The parameters in which the first settings differ, and their values for each of these.
+
+    `separator`: between the names of the parameters.
+    """
     shown = [one for one in read_parameters(params[:n]).values() if one.varies]
     shown = shown or list(read_parameters(params[:n]).values())
-    head = _SEPARATOR.join(one.label for one in shown)
+    head = separator.join(one.label for one in shown)
     rows = [_SEPARATOR.join(shorten(one.texts[one.codes[i]], 16) for one in shown) for i in range(n)]
     return [shorten(text, _LONGEST) for text in (head, *rows)]
 

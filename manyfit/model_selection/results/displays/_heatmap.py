@@ -186,16 +186,13 @@ class SearchHeatmapDisplay:
             self._draw_cells(ax, x, y, cmap)
             if include_values or (include_values is None and self.candidates.size <= _MOST_TEXTS):
                 self._write_values(ax)
+        style.put_legend(ax, "above", 3)
         self.colorbar_ = ax.figure.colorbar(
             self.image_, ax=ax, label=f"mean test {self.score_name}", pad=0.03
         )
         self.colorbar_.outline.set_visible(False)
         self.colorbar_.ax.tick_params(colors=style.MUTED)
         style.make_plain(ax)
-        ax.legend(
-            loc="lower left", bbox_to_anchor=(0, 1.01), ncols=3, frameon=False, borderaxespad=0,
-            borderpad=0.2, handlelength=1.4, labelcolor=style.INK,
-        )  # fmt: skip
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

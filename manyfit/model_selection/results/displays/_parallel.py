@@ -141,13 +141,12 @@ class SearchParallelDisplay:
         ax.set_xticks(
             range(n + 1), [*(labels[name] for name in self.param_names), f"mean test\n{self.score_name}"]
         )
+        if style.is_narrow(ax):
+            style.turn_texts(ax.xaxis)
         ax.set(xlim=(-0.1, n + 0.1), ylim=(-0.04, 1.04), yticks=[])
         ax.tick_params(axis="x", length=0, pad=8, labelcolor=style.INK, top=False)
         ax.spines[:].set_visible(False)
-        ax.legend(
-            loc="lower left", bbox_to_anchor=(0, 1.01), ncols=2, frameon=False, borderaxespad=0,
-            labelcolor=style.INK,
-        )  # fmt: skip
+        style.put_legend(ax, "above", 2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

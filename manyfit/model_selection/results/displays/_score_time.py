@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ Kind = Literal["fit", "score", "total"]
 # Groups of these kinds fit each setting; the others fit together, and divide the time evenly.
 _OWN_FITS = ("one by one", "shared steps")
 _MOST_NAMED = 8
+_NARROW_LINE = 40  # characters
 _WIDE = 20  # times that differ by more are drawn on a log axis
 
 
@@ -170,18 +172,22 @@ class ScoreTimeDisplay:
             and np.ptp(np.log(self.times[known])) > np.log(_WIDE)
         ):
             ax.set_xscale("log")
+        elif style.is_narrow(ax):
+            ax.locator_params(axis="x", nbins=4)
         self._name_front(ax, order[-_MOST_NAMED:])
         parts = {"fit": "fit", "score": "score", "total": "fit and score"}
         ax.set(xlabel=f"mean seconds to {parts[self.time_name]}", ylabel=f"mean test {self.score_name}")
         style.make_plain(ax)
         ax.margins(x=0.06, y=0.1)
-        style.put_legend(ax)
+        style.put_legend(ax, "right")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _name_front(self, ax: Any, order: NDArray[np.intp]) -> None:
         """Number the settings of the front, and name them in the legend."""
         texts = describe_settings(self.params, list(order))
+        if style.is_narrow(ax):
+            texts = [fill(text, _NARROW_LINE) for text in texts]
         for number, (i, text) in enumerate(zip(order, texts, strict=True), 1):
             at = (self.times[i], self.mean_test_scores[i])
             ax.annotate(

@@ -180,8 +180,6 @@ class SharingDisplay:
         return max(min(len(self.groups), _MOST_GROUPS + 1), 0.7 * len(self._phases()), 2)
 
     def _draw_fits(self, ax: Any) -> None:
-        from matplotlib.transforms import ScaledTranslation
-
         groups = _largest(self.groups)
         rows = np.arange(len(groups))
         parts = (
@@ -190,6 +188,7 @@ class SharingDisplay:
             ("fits_single", "fitted one by one", style.PALE, ""),
         )
         left, height = np.zeros(len(groups)), 0.6 * len(groups) / self._n_rows()
+        height *= 0.5 if style.is_narrow(ax) else 1.0  # titles stand above the bars
         self.fit_bars_: dict[str, Any] = {}
         for name, label, colour, hatch in parts:
             width = np.array([group[name] for group in groups], dtype=float)
@@ -201,16 +200,18 @@ class SharingDisplay:
             left += width
         for row, group in enumerate(groups):
             _write(ax, left[row], row, _share_text(group))
-        ax.set_yticks(rows, [_title(group) for group in groups])
+        titles = [_title(group) for group in groups]
+        if style.is_narrow(ax):
+            ax.set_yticks([])
+            for row, title in enumerate(titles):
+                ax.text(0, row - height / 2, title, va="bottom", color=style.INK, fontsize="small")
+        else:
+            ax.set_yticks(rows, titles)
         ax.set_xlim(0, left.max() * 1.3)
         ax.set_ylim(len(groups) - 0.45, -0.55)
         ax.set_xlabel("fits asked for")
         _head(ax, self._verdict())
-        below = ax.transAxes + ScaledTranslation(0, -0.6, ax.figure.dpi_scale_trans)  # the label of the axis
-        ax.legend(
-            loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=3, frameon=False,
-            borderaxespad=0, handlelength=1, handletextpad=0.5, labelcolor=style.INK,
-        )  # fmt: skip
+        style.put_legend(ax, "below", 3)
 
     def _verdict(self) -> str:
         if self.fits_done is None:

@@ -142,7 +142,7 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
     Parameters
     ----------
     factor : int or float, default=3
-        One in so many settings goes on to the next round, which has so many times the resource.
+        Each round keeps the best one in `factor` settings, and gives it `factor` times the resource.
     resource : str, default="n_samples"
         What grows: "n_samples", or an integer parameter of the estimator, such as "n_estimators".
     max_resources : int or "auto", default="auto"
@@ -187,8 +187,8 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
 
     Notes
     -----
-    Settings of a round share their work as those of any search do. Where all fits are shared through sums
-    over rows, all settings on all rows cost no more than the rounds do: the plan then says so.
+    Settings of a round share their work as those of any search do. Where sums over rows answer all fits, the
+    full grid on all rows costs no more than the rounds: the plan then says so.
 
     The notes of `GridSearchCV` hold here, too.
 

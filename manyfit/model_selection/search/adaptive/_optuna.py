@@ -54,8 +54,8 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
     sampler : optuna.samplers.BaseSampler or None, default=None
         None: `optuna.samplers.TPESampler`. `fit` uses a copy of it.
     study : optuna.Study or None, default=None
-        A study to go on with, in any storage of Optuna's; it has its own sampler and pruner, and has to
-        maximize. Its best trials are tried again first. None: a new study in memory.
+        A study to continue, in any storage of Optuna's; it has its own sampler and pruner, and has to
+        maximize. Its best trials are run again first. None: a new study in memory.
     prune : bool, default=False
         Whether the pruner of the study is asked after each split if a trial goes on. A new study has
         `optuna.pruners.WilcoxonPruner`. Settings that one fit serves are not pruned.
@@ -76,7 +76,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
     Attributes
     ----------
     study_ : optuna.Study
-        The study with all its trials. A trial whose setting was evaluated before is told the same scores.
+        The study with all its trials. A trial whose setting was evaluated before gets the same scores.
     cv_results_ : dict of str to array
         As of `GridSearchCV`: a row for each setting that `fit` has evaluated, in the order of trials.
         ``trial_number`` is the trial's number in the study.

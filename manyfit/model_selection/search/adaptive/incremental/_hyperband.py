@@ -21,7 +21,7 @@ from manyfit.model_selection.search.adaptive.incremental._training import Increm
 
 @complete_parameters(IncrementalSearchCV, SuccessiveHalvingSearchCV)
 class HyperbandSearchCV(IncrementalSearch):
-    """Hyperband over models with `partial_fit`: brackets that compare more models for less time, or fewer.
+    """Hyperband over models with `partial_fit`: some brackets train many models briefly, others few for long.
 
     It has the parameters and attributes of dask-ml's class of the same name, and needs no cluster. Brackets
     train at the same time, on the same rows, and are scored on the same held-out rows.
