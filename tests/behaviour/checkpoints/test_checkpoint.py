@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 
 from manyfit.model_selection import BaseSearchCV, GridSearchCV
 from manyfit.model_selection.checkpoint import _search_identity as _identity
+from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.results import _progress_bar as _progress
 from manyfit.model_selection.running._engine import FITTED_BEFORE
 from manyfit.model_selection.search import _evaluation as engine
@@ -196,7 +197,7 @@ def test_what_a_group_leaves_alone_is_not_fitted_again(path, monkeypatch):
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **options).fit(X, y)
     assert search.report_.fits_done == 2
     identity = seen(search, X, y)
-    rows = [pair for pair in engine.Checkpoint(path, identity).stored if pair[1] == 1]
+    rows = [pair for pair in Checkpoint(path, identity).stored if pair[1] == 1]
     forget(path, [(identity.name_of(c), i) for c, i in rows])
     search.fit(X, y)
     assert (search.report_.fits_restored, search.report_.fits_done, search.report_.fits_shared) == (2, 0, 6)
@@ -208,14 +209,14 @@ def test_what_a_group_leaves_alone_is_not_fitted_again(path, monkeypatch):
 
 def seen(search, X, y):
     """The identity that a search has."""
-    found = []
+    found, identity = [], _identity.identity
 
     def note(job, own, before, **options):
-        found.append(_identity.identity(job, own, before, **options))
+        found.append(identity(job, own, before, **options))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "identity", note)
+        patch.setattr(_identity, "identity", note)
         with pytest.raises(KeyboardInterrupt):
             search.fit(X, y)
     return found[0]
@@ -266,7 +267,7 @@ def test_the_bar_draws_its_columns(monkeypatch):
 
 
 def test_without_a_checkpoint_nothing_is_asked(monkeypatch):
-    monkeypatch.setattr(engine, "identity", None)  # called, it would fail
+    monkeypatch.setattr(_identity, "identity", None)  # called, it would fail
     GridSearchCV(Counted(), GRID, cv=KFold(2, shuffle=True)).fit(X, Y)
 
 
