@@ -17,26 +17,26 @@ from sklearn.neural_network import MLPClassifier
 from benchmarks._benchmark import register
 from benchmarks._study import Column, Findings, Study, Tell
 
-_ROUNDS = 3  # of which the fastest counts
+_ROUNDS = 5  # of which the fastest counts
 
 
 def _forest() -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    return RandomForestClassifier(20, random_state=0)
+    return RandomForestClassifier(10, random_state=0)
 
 
 # The model, its space, how many settings, how many calls, and the rows and columns.
 CASES: dict[str, tuple[Callable[[], Any], dict[str, Any], int, int, tuple[int, int]]] = {
     "SGDClassifier": (
-        lambda: SGDClassifier(random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 50, 10, (10_000, 50),
+        lambda: SGDClassifier(random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 50, 6, (2_000, 50),
     ),
     "MLPClassifier, 2 x 256": (
-        lambda: MLPClassifier((256, 256), random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 10, 10,
-        (1_000, 50),
+        lambda: MLPClassifier((256, 256), random_state=0), {"alpha": loguniform(1e-6, 1e-1)}, 10, 6,
+        (500, 50),
     ),
-    "RandomForestClassifier, 20 trees a call": (
-        _forest, {"min_samples_leaf": [1, 2, 4, 8], "max_features": [2, 5, 10]}, 10, 10, (1_000, 20),
+    "RandomForestClassifier, 10 trees a call": (
+        _forest, {"min_samples_leaf": [1, 2, 4, 8], "max_features": [2, 5, 10]}, 10, 5, (300, 20),
     ),
 }  # fmt: skip
 
