@@ -13,7 +13,16 @@ from pathlib import Path
 from benchmarks._cluster_tables import busy_slots, bytes_sent, joblib_calls, joblib_searches, on_clusters
 from benchmarks._full_results import Cells, Results
 from benchmarks._speed_tables import contenders, floors, searches, speed
-from benchmarks._study_tables import everyday, gains, hyperband, metrics, on_gpu, optuna, races
+from benchmarks._study_tables import (
+    everyday,
+    first_searches,
+    gains,
+    hyperband,
+    metrics,
+    on_gpu,
+    optuna,
+    races,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 # The page and the rows of each table.
@@ -25,6 +34,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "gains": ("docs/faster.md", gains),
     "everyday": ("docs/benchmarks.md", everyday),
     "metrics": ("docs/benchmarks.md", metrics),
+    "first": ("docs/benchmarks.md", first_searches),
     "races": ("docs/which-search.md", races),
     "hyperband": ("docs/which-search.md", hyperband),
     "optuna": ("docs/which-search.md", optuna),

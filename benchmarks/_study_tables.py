@@ -60,6 +60,22 @@ def metrics(results: Results) -> list[Cells]:
     ]
 
 
+def first_searches(results: Results) -> list[Cells]:
+    """The CPU time of first searches in fresh processes, and what they import."""
+    return [
+        {
+            "Search": f"`{row['search']}`",
+            "scikit-learn, first": as_seconds(row["theirs"]),
+            "manyfit, first": as_seconds(row["ours"]),
+            "scikit-learn, second": as_seconds(row["theirs_again"]),
+            "manyfit, second": as_seconds(row["ours_again"]),
+            "Modules of manyfit": str(row["modules"]),
+            "More modules of scikit-learn": str(row["sklearn_modules"]),
+        }
+        for row in results.read("first-search")["rows"]
+    ]
+
+
 def races(results: Results) -> list[Cells]:
     """Races over splits beside the full search."""
     found = results.read("race-boosting")
