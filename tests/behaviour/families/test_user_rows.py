@@ -35,7 +35,7 @@ def test_plan_and_report_count_the_fits_of_a_family(n_jobs, registered):
     assert "15 fits asked for, 5 to 20 to be made; decided when the rows of a split are seen" in str(plan)
     assert "─ fits of the last step shared where that pays\n" in str(plan)
     assert (report.fits_done, report.family_fits, report.fits_shared) == (5, 5, 15)
-    assert re.search(r"made one by one +0\n.*made by families +5\n", str(report))
+    assert re.search(r"made one by one +0\n.*made for several settings at once +5\n", str(report))
 
 
 def test_fits_of_a_family_whose_scorer_fails_are_counted_apart(registered):
