@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from typing import Any
 
@@ -31,7 +30,7 @@ from manyfit.folds import Blocks, as_chunk_rows
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.chunks._files import limit_for, memory_map
-from tests.cluster._clusters import by_hand, kill, meanwhile, within
+from tests.cluster._clusters import by_hand, kill, within
 
 rng = np.random.default_rng(0)
 N, P = 799, 5
@@ -189,21 +188,21 @@ def test_tasks_of_equal_size():
     assert cut_groups(3, 8, 100) == [range(3)]  # a small X is one task
 
 
-def _elsewhere(block, process):
-    """A block that is computed, not in some process."""
+def _dying_once(block, process, mark):
+    """A block that is computed, not in some process; the first that computes the one of row 400 dies."""
     assert os.getpid() != process
-    time.sleep(0.02)
+    if (block[0] == X[10 * ROWS]).all() and not mark.exists():
+        mark.touch()
+        kill([os.getpid()])
     return block
 
 
 @pytest.mark.thorough
 def test_a_worker_that_dies_costs_its_chunks(tmp_path):
     lazy = da.from_array(X, chunks=(ROWS, P)).map_blocks(
-        _elsewhere, os.getpid(), dtype=float, meta=np.empty((0, P))
+        _dying_once, os.getpid(), tmp_path / "mark", dtype=float, meta=np.empty((0, P))
     )
     with by_hand(tmp_path, n_workers=2) as client:
-        pids = client.run(os.getpid)
-        meanwhile(1.0, kill, [next(iter(pids.values()))])
         search = _fit("moments", lazy, client=client)
         assert len(client.scheduler_info()["workers"]) == 1
     np.testing.assert_array_equal(
