@@ -34,8 +34,8 @@ def imported(name: str) -> Any:
 class ClassTable(Generic[T]):
     """One object for each class that it serves, by exact type.
 
-    `modules` has manyfit's modules by public names of classes. A module is imported when a class of its is
-    first asked for, and then registers its objects.
+    `modules` has manyfit's modules by public names of classes. A module is imported when `get` is first
+    asked for one of its classes, and then registers its objects.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
