@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -104,7 +105,13 @@ def test_shared_fits_have_the_predictions_already(monkeypatch):
     search = GridSearchCV(NEIGHBOURS, {"n_neighbors": [1, 4]}, cv=3, return_predictions=True, refit=False)
     fits = []
     fit = KNeighborsClassifier.fit
-    monkeypatch.setattr(KNeighborsClassifier, "fit", lambda self, X, y: fits.append(1) or fit(self, X, y))
+
+    @functools.wraps(fit)  # or the class would not be shared
+    def counted(self, X, y):
+        fits.append(1)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(KNeighborsClassifier, "fit", counted)
     search.fit(IRIS, NAMES)
     assert len(fits) == 3 == search.report_.fits_done
 
