@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import signal
@@ -189,6 +190,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Any:
     def watched(owner: Any, name: str, see: Any) -> None:
         function = getattr(owner, name)
 
+        @functools.wraps(function)
         def seen(*args: Any, **kwargs: Any) -> Any:
             see(*args, **kwargs)
             return function(*args, **kwargs)

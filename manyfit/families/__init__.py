@@ -23,6 +23,7 @@ from manyfit.families.nested._continued_fits import ContinuedFits as ContinuedFi
 from manyfit.families.nested._continued_fits import continued_fits as continued_fits
 from manyfit.families.nested._continued_fits import continuing as continuing
 from manyfit.families.nested._continued_fits import fit_continued as fit_continued
+from manyfit.families.nested._ensemble_stores import LOST as LOST
 from manyfit.families.nested._ensemble_stores import Ensemble as Ensemble
 from manyfit.families.nested._ensemble_stores import EnsembleStore as EnsembleStore
 from manyfit.families.nested._ensemble_stores import FolderStore as FolderStore

@@ -8,9 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from threading import local
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+# Methods whose results families and steps give without calling them.
+_METHODS = (
+    "fit", "transform", "fit_transform", "predict", "predict_proba", "predict_log_proba", "decision_function"
+)  # fmt: skip
 
 
 def public_name(thing: Any) -> str:
@@ -31,30 +37,55 @@ def imported(name: str) -> Any:
     return getattr(sys.modules.get(module), attribute, None)
 
 
+def has_own_methods(cls: type) -> bool:
+    """Whether no method of a class that a search calls was replaced by one of another package.
+
+    A wrapper by `functools.wraps` counts as the method that it wraps.
+    """
+    packages = {cls.__module__.partition(".")[0], "sklearn"}
+    for name in _METHODS:
+        method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+        module = getattr(method, "__module__", None)
+        if module is not None and module.partition(".")[0] not in packages:
+            return False
+    return True
+
+
 class ClassTable(Generic[T]):
     """One object for each class that it serves, by exact type.
 
-    `modules` has manyfit's modules by public names of classes. A module is imported when a class of its is
-    first asked for, and then registers its objects.
+    `modules` has manyfit's modules by public names of classes. The first question about such a class imports
+    its module, which registers what serves it. The class is served as long as its methods are its own.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self.modules = modules
         self._served: dict[type, T] = {}
+        self._imports = local()
 
     def get(self, cls: type) -> T | None:
         """What serves exactly this class, or None."""
+        module = self.modules.get(public_name(cls))
+        if module is None:
+            return self._served.get(cls)
         if cls not in self._served:
-            module = self.modules.get(public_name(cls))
-            if module is not None:
+            outer, self._imports.run = self._is_importing(), True
+            try:
                 import_module(module)  # another thread that imports it is waited for
-        return self._served.get(cls)
+            finally:
+                self._imports.run = outer
+        return self._served.get(cls) if has_own_methods(cls) else None
 
     def register(self, served: T, *classes: type) -> None:
         """Let an object serve classes, in place of any that does."""
         for cls in classes:
+            if self._is_importing() and public_name(cls) not in self.modules:
+                continue  # another class stands in the place of scikit-learn's
             self.get(cls)  # or the import would later replace it
             self._served[cls] = served
+
+    def _is_importing(self) -> bool:
+        return getattr(self._imports, "run", False)
 
     def remove(self, served: T, *classes: type) -> None:
         """Let classes be served by nothing, where this object serves them."""

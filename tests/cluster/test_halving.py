@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -13,8 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer
 from sklearn.tree import DecisionTreeRegressor
 
+from manyfit.cluster.pool.kept_values import KeptValues
 from manyfit.families.nested._continued_fits import NOT_KEPT
 from manyfit.model_selection import HalvingGridSearchCV
+from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._cluster_rounds import ClusterStore
 from manyfit.model_selection.strategies import _individual_fits
 from tests._covering import spread
@@ -112,3 +116,18 @@ def test_a_worker_that_dies_between_rounds_costs_its_models(monkeypatch):
     # The four fits of the second round have lost their models, the two of the third go on from 4 trees.
     assert there.report_.fitted_anew == {NOT_KEPT: 4}
     assert (there.report_.fits_continued, there.report_.members_kept) == (2, 8)
+
+
+def test_a_model_that_is_too_large_leaves_the_space_to_smaller_ones(monkeypatch):
+    monkeypatch.setattr(KeptValues, "future", lambda values, key: key)
+    monkeypatch.setattr(KeptValues, "memory_of_workers", lambda values: {"w": 40.0})
+    store = ClusterStore(SimpleNamespace(id="client"), "n_estimators", memory=1000)
+    monkeypatch.setattr(KeptValues, "usable", lambda values, futures: sorted(futures))
+    store.next_round()
+    job = SimpleNamespace(candidates=[{"max_depth": depth} for depth in (None, 1, 2)])
+    for c, n_bytes in enumerate((99, 9, 2)):  # a quarter of the worker's memory is 10 bytes
+        pair = (c, 0)
+        store.note(job, TaskResult({pair: {}}, kept={pair: {f"model {c}": n_bytes}}, worker="w"))
+    store.next_round()
+    item = SimpleNamespace(pairs=[(0, 0), (1, 0), (2, 0)])
+    assert store.inputs(job, item, tries=0) == ["model 1"]

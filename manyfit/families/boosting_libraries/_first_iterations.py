@@ -20,9 +20,8 @@ _OTHER_NAMES = frozenset(
         *("nrounds", "num_boost_round", "max_iter"),
     }
 )
-_STOPS_EARLY = ("early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change")
-
-
+# Parameters that may end a fit before its last iteration.
+_STOPPING_PARAMETERS = ("early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change")
 # Names of columns that both libraries take. They refuse brackets, braces, quotes, colons and commas, of which
 # fits of arrays know nothing.
 _PLAIN_NAME = re.compile(r"[\w .()/%+#-]+", re.ASCII)
@@ -49,7 +48,7 @@ class BoostingLibraryFamily(BinnedFamily):
         for name in ("booster", "boosting_type", "boosting", "boost"):
             if given.get(name, self.kinds[0]) not in self.kinds:
                 raise Unsupported(f"{name}={given[name]!r} changes earlier iterations, or has none")
-        for name in (*_STOPS_EARLY, "callbacks"):
+        for name in (*_STOPPING_PARAMETERS, "callbacks"):
             if given.get(name):
                 raise Unsupported(f"{name}={given[name]!r} may end a fit at another iteration")
         others = sorted(_OTHER_NAMES.intersection(given))

@@ -14,13 +14,17 @@ from sklearn.pipeline import Pipeline
 
 from manyfit._compat import bytes_of_boosting, num_samples
 from manyfit.families.nested._continuable import size_of, why_anew
-from manyfit.families.nested._ensemble_stores import Ensemble, EnsembleStore
+from manyfit.families.nested._ensemble_stores import LOST, Ensemble, EnsembleStore
 from manyfit.introspection.stable_digest import digest_of_parts
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 # Bytes of a node of a tree, without its value.
 _NODE = 64
-NOT_KEPT = "the model of the round before was not kept, or is lost (memory_limit, a checkpoint, a worker)"
+NOT_KEPT = (
+    "the round before kept no model of this setting (memory_limit, a lost worker, or on a cluster a fit that "
+    "it shared with others)"
+)
+NOT_ALONE = "the round before answered this setting by a fit that it shared with others, or by a checkpoint"
 
 
 @dataclass
@@ -72,10 +76,11 @@ class ContinuedFits:
             self._count_anew(why or "rows or parameters that only their object tells apart")
             return model.fit(X, *y, **params)
         size = size_of(model)
-        n, fitted = self.store.take(name) or (0, {})
+        found = self.store.take(name)
+        n, fitted = found or LOST
         given = {*vars(model)}
         if not 0 < n < getattr(model, size):
-            self._count_anew(NOT_KEPT)
+            self._count_anew(NOT_ALONE if found is None else NOT_KEPT)
             model.fit(X, *y, **params)
         else:
             vars(model).update(fitted)

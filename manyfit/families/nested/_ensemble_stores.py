@@ -18,11 +18,15 @@ class Ensemble(NamedTuple):
     fitted: dict[str, Any]
 
 
+# Of a fit whose ensemble is not kept.
+LOST = Ensemble(0, {})
+
+
 class EnsembleStore(Protocol):
     """Keeps the ensembles of the last round of a search, and of this one, by the names of their fits."""
 
     def take(self, name: str) -> Ensemble | None:
-        """The ensemble of the last round that has a name, if it was kept."""
+        """The ensemble of the last round that has a name; of size 0 if it is lost, None if no fit had it."""
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
         """Keep an ensemble of about so many bytes for the next round, if there is space."""
@@ -43,13 +47,13 @@ class ProcessStore(EnsembleStore):
         return self._last.pop(name, None)
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
+        if self._bytes + n_bytes > self._memory:
+            self._now.setdefault(name, LOST)
+            return
         self._bytes += n_bytes
-        if self._bytes <= self._memory:
-            # A list of members grows in place.
-            fitted = {
-                name: list(one) if isinstance(one, list) else one for name, one in ensemble.fitted.items()
-            }
-            self._now[name] = Ensemble(ensemble.size, fitted)
+        # A list of members grows in place.
+        fitted = {name: list(one) if isinstance(one, list) else one for name, one in ensemble.fitted.items()}
+        self._now[name] = Ensemble(ensemble.size, fitted)
 
     def next_round(self) -> None:
         self._last, self._now, self._bytes = self._now, {}, 0
@@ -80,20 +84,23 @@ class FolderStore(EnsembleStore):
             self._of_round(self._round).mkdir(parents=True, exist_ok=True)
 
     def take(self, name: str) -> Ensemble | None:
+        folder = self._of_round(self._round - 1)
         try:
-            return Ensemble(*pickle.loads((self._of_round(self._round - 1) / name).read_bytes()))
+            return Ensemble(*pickle.loads((folder / name).read_bytes()))
         except Exception:  # missing, or cut off: the fit is made from the start
-            return None
+            return None if folder.exists() and not (folder / name).exists() else LOST
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
         folder = self._of_round(self._round)
         # No disk space, or an estimator that cannot be pickled: the next round makes the fit from the start.
         with suppress(Exception):
-            if _bytes_in(folder) + n_bytes <= self._memory:
-                descriptor, path = tempfile.mkstemp(dir=folder)
-                with open(descriptor, "wb") as file:
-                    pickle.dump(tuple(ensemble), file, pickle.HIGHEST_PROTOCOL)
-                os.replace(path, folder / name)
+            if _bytes_in(folder) + n_bytes > self._memory:
+                (folder / name).touch()  # see `take`
+                return
+            descriptor, path = tempfile.mkstemp(dir=folder)
+            with open(descriptor, "wb") as file:
+                pickle.dump(tuple(ensemble), file, pickle.HIGHEST_PROTOCOL)
+            os.replace(path, folder / name)
 
     def next_round(self) -> None:
         shutil.rmtree(self._of_round(self._round - 1), ignore_errors=True)

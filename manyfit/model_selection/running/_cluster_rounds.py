@@ -13,7 +13,7 @@ from uuid import uuid4
 from manyfit.cluster.pool.kept_values import KeptValues
 from manyfit.cluster.worker.kept_values import keep_on_worker
 from manyfit.cluster.worker.task_context import task_inputs
-from manyfit.families import Ensemble, EnsembleStore
+from manyfit.families import LOST, Ensemble, EnsembleStore
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job, Pair
 from manyfit.model_selection.results._task_result import TaskResult
@@ -51,7 +51,7 @@ class WorkerStore(EnsembleStore):
 
     def take(self, name: str) -> Ensemble | None:
         pickled = self._last.pop(name, None)
-        return None if pickled is None else Ensemble(*pickle.loads(pickled))
+        return LOST if pickled is None else Ensemble(*pickle.loads(pickled))
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
         if n_bytes > self._rounds.memory:
@@ -102,7 +102,7 @@ class ClusterStore(EnsembleStore):
         self._values.close()
 
     def take(self, name: str) -> Ensemble | None:
-        return None  # a fit in this process, which has none of them
+        return LOST  # a fit in this process, which has none of them
 
     def keep(self, name: str, ensemble: Ensemble, n_bytes: int) -> None:
         """Fits in this process keep nothing."""
@@ -132,9 +132,10 @@ class ClusterStore(EnsembleStore):
         futures = {key: self._values.future(key) for own in part.kept.values() for key in own}
         sizes = {key: n for own in part.kept.values() for key, n in own.items()}
         for key, nbytes in sizes.items():
-            self._bytes[worker] += nbytes
-            if self._bytes[worker] > limit:
+            if self._bytes[worker] + nbytes > limit:
                 del futures[key]
+            else:
+                self._bytes[worker] += nbytes
         for pair, own in part.kept.items():
             self._now[self._key(job, pair)] |= {key: futures[key] for key in own if key in futures}
 

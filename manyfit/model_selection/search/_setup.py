@@ -20,6 +20,7 @@ from manyfit.folds import (
     own_row_source,
     prepare_rows,
 )
+from manyfit.introspection.composites import last_step
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.early_stopping._iterations import require_stops
 from manyfit.model_selection.job._chunk_inputs import (
@@ -238,11 +239,19 @@ def make_job(search: Any, setup: Setup, candidates: list[Any], splits: Splits, c
 def _require_predictions(job: Job) -> None:
     """Raise before anything is fitted if no setting has the predictions that `return_predictions` names."""
     recording, n = job.options.recording, len(job.candidates)
-    if recording is not None and n <= _MOST_ASKED:
-        models = (sample(job, c) for c in range(n))
-        # Methods of `__getattr__` may appear when the model is fitted.
-        if n and not any(hasattr(one, recording.method) or hasattr(one, "__getattr__") for one in models):
-            recording.require(sample(job, 0))
+    if recording is None or not 0 < n <= _MOST_ASKED:
+        return
+    if not any(_may_have(sample(job, c), recording.method) for c in range(n)):
+        recording.require(last_step(sample(job, 0)))
+
+
+def _may_have(model: Any, method: str) -> bool:
+    """Whether a model has a method, or may have it once it is fitted.
+
+    Parameters may hide a method of its class, and fitted attributes may show it again.
+    """
+    last = last_step(model)
+    return hasattr(last, method) or hasattr(type(last), method) or hasattr(type(last), "__getattr__")
 
 
 def _require_timed_fits(job: Job) -> Job:

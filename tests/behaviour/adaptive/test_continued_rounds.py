@@ -23,7 +23,8 @@ from sklearn.model_selection import HalvingGridSearchCV as TheirGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer
 
-from manyfit.families import ContinuedFits, FolderStore, ProcessStore
+from manyfit.families import ContinuedFits, Ensemble, FolderStore, ProcessStore
+from manyfit.families.nested._continued_fits import NOT_KEPT
 from manyfit.model_selection import HalvingGridSearchCV
 from tests._covering import spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, assert_same_results
@@ -174,6 +175,29 @@ def test_models_are_kept_for_the_next_round_and_as_memory_allows():
     fits.next_round()
     fits.fit(clone(larger), X_CLASS, other)
     assert fits.counts.members == 0, "other labels"
+
+
+def test_a_model_that_is_too_large_leaves_the_space_to_smaller_ones():
+    store = ProcessStore(10)
+    for name, n_bytes in (("large", 99), ("small", 9), ("too much", 2)):
+        store.keep(name, Ensemble(1, {}), n_bytes)
+    store.next_round()
+    assert [store.take(name).size for name in ("large", "small", "too much")] == [0, 1, 0]
+    assert store.take("never made") is None
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_setting_that_shared_its_fit_cannot_go_on_alone(n_jobs):
+    """Trees that are cut (`ccp_alpha`) share the fit of whole ones, which the last round does not make."""
+    forest, grid = RandomForestClassifier(random_state=3), {"ccp_alpha": [0, 0.1]}
+    with parallel_config("threading"):
+        search = HalvingGridSearchCV(forest, grid, n_jobs=n_jobs, **options(forest)).fit(X_CLASS, LABELS)
+        little = clone(search).set_params(memory_limit=100, param_grid={"max_depth": [1, 2]})
+        little.fit(X_CLASS, LABELS)
+    assert search.best_params_["ccp_alpha"] == 0.1
+    ((why, n),) = search.report_.fitted_anew.items()
+    assert n == 2 and why.startswith("the round before answered this setting by a fit that it shared")
+    assert list(little.report_.fitted_anew) == [NOT_KEPT]
 
 
 @pytest.mark.parametrize("kind", ["forest", "histograms"])

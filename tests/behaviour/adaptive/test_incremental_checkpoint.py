@@ -78,7 +78,9 @@ def test_a_search_that_is_interrupted_continues(tmp_path, at, cv):
     assert report.fits_restored + report.fits_done == report.fits_requested == 17 * (cv or 1)
 
 
-def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tmp_path, monkeypatch):
+@pytest.fixture
+def chunked(tmp_path, monkeypatch):
+    """A search in chunks, its X and its answer, all calls and those of a pass; models are written at once."""
     monkeypatch.setattr(_models, "MODELS_SHARE", np.inf)
     search = SuccessiveHalvingSearchCV(
         Counted(random_state=0), SPACE, 2, n_initial_iter=3, max_iter=3, random_state=0, memory_limit=3000,
@@ -86,17 +88,58 @@ def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(tm
     )  # fmt: skip
     X = da.from_array(X_CLASS, chunks=(25, X_CLASS.shape[1]))
     whole = clone(search).set_params(checkpoint=None).fit(X, LABELS)
-    n_calls = len(CALLS)
-    n_of_pass = n_calls // 3 - X.numblocks[0]  # the best setting makes three calls on all rows at the end
+    n_of_pass = len(CALLS) // 3 - X.numblocks[0]  # the best setting makes three calls on all rows at the end
+    return search, X, whole, len(CALLS), n_of_pass
+
+
+def interrupt_and_go_on(search, X, at):
+    """The search after an interrupt, with the number of calls that it has made after it."""
     CALLS.clear()
-    STOP_AT.append(2 * n_of_pass + 2)  # in the last pass
+    STOP_AT.append(at)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, LABELS)
     CALLS.clear()
     STOP_AT.clear()
-    again = clone(search).fit(X, LABELS)
-    assert len(CALLS) == n_calls - 2 * n_of_pass
+    return clone(search).fit(X, LABELS), len(CALLS)
+
+
+def test_an_interrupt_in_the_first_round_in_chunks_keeps_the_passes_before_it(chunked):
+    search, X, whole, n_calls, n_of_pass = chunked
+    again, n_more = interrupt_and_go_on(search, X, 2 * n_of_pass + 2)  # in the last pass
+    assert n_more == n_calls - 2 * n_of_pass
     assert_same_search(again, whole)
+
+
+def test_models_that_were_trained_after_a_failed_write_are_not_written_as_before_it(chunked, monkeypatch):
+    search, X, whole, n_calls, n_of_pass = chunked
+    write, failures = UnwrittenModels.write, []
+
+    def fail_once(models, file):
+        if not failures:
+            failures.append(len(CALLS))
+            raise sqlite3.OperationalError("database is locked")
+        write(models, file)
+
+    monkeypatch.setattr(UnwrittenModels, "write", fail_once)
+    with pytest.warns(RuntimeWarning, match="models of the last round are not in the file yet"):
+        again, n_more = interrupt_and_go_on(search, X, n_of_pass + n_of_pass // 2)
+    assert failures == [n_of_pass], "after the first pass; the second one was interrupted"
+    assert n_more == n_calls
+    assert_same_search(again, whole)
+
+
+def test_a_failed_write_forgets_only_what_is_trained_in_place(tmp_path):
+    models, file = UnwrittenModels(tmp_path / "c"), sqlite3.connect(tmp_path / "c", isolation_level=None)
+    models.put({("a", 0): Trained("scored", 1)})
+    with (
+        pytest.raises(sqlite3.Error),
+        models.writing({("a", 0): Trained("live", 2), ("b", 0): Trained("live", 2)}),
+    ):
+        models.write(file)  # it has no table
+    file.execute(_models._TABLE)
+    models.write(file)
+    assert file.execute("SELECT name, calls FROM models").fetchall() == [("a", 1)]
+    file.close()
 
 
 @pytest.mark.parametrize(("written", "calls"), [(0, 12), (1, 10), (2, 6)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
@@ -149,6 +151,7 @@ def test_groups_that_share_fits_are_finished():
     assert plain.report_.family_fits == 16 and grid
     original = RandomForestRegressor.fit
 
+    @functools.wraps(original)  # or the class would not be shared
     def slow(self, *args, **kwargs):
         CLOCK[0] += 1
         return original(self, *args, **kwargs)

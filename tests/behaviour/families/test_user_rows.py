@@ -51,7 +51,7 @@ def test_fits_of_a_family_whose_scorer_fails_are_counted_apart(registered):
     assert (report.family_fits, report.fits_shared, report.fits_done) == (5, 0, 20)
     plan = search.plan(X, Y)
     assert report.fits_done == plan.fits_planned + plan.fits_undecided
-    assert re.search(r"shared work +0\n.*one by one +15\n.*by families +5\n", str(report))
+    assert re.search(r"shared work +0\n.*one by one +15\n.*for several settings at once +5\n", str(report))
     assert pickle.loads(pickle.dumps(report)) == report
     assert report.merged(report).family_fits == 10
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn import model_selection
@@ -21,7 +23,8 @@ def trust(monkeypatch):
     def on_splits(refused=()):
         def trusting(problem, zero, columns, *_):
             split = problem.columns.split[columns]
-            return Trial(~np.isin(split, refused), zero[split], np.ones(len(columns), dtype=int))
+            trusted, n = ~np.isin(split, refused), len(columns)
+            return Trial(trusted, zero[split], np.ones(n, dtype=int), np.zeros(n))
 
         monkeypatch.setattr(_path, "try_columns", trusting)
         monkeypatch.setattr(_doubts, "MOST_OPEN", np.inf)
@@ -34,6 +37,7 @@ def trust(monkeypatch):
 def fits(monkeypatch):
     counted, real = Fits(), LogisticRegression.fit
 
+    @functools.wraps(real)  # or the class would not be shared
     def fit(self, X, y, sample_weight=None):
         counted.count(self.C)
         return real(self, X, y, sample_weight)

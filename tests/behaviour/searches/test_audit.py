@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from contextlib import contextmanager
 
@@ -236,6 +237,7 @@ def test_the_round_of_the_winner_is_audited(best_comes_last, expected, trust):
 def fails_at(monkeypatch, value):
     real = LogisticRegression.fit
 
+    @functools.wraps(real)  # or the class would not be shared
     def fit(self, X, y, sample_weight=None):
         if value == self.C:
             raise ValueError("is refused")

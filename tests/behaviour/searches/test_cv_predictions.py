@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score, cross_validate
@@ -103,7 +105,13 @@ def test_shared_fits_have_the_predictions_already(monkeypatch):
     search = GridSearchCV(NEIGHBOURS, {"n_neighbors": [1, 4]}, cv=3, return_predictions=True, refit=False)
     fits = []
     fit = KNeighborsClassifier.fit
-    monkeypatch.setattr(KNeighborsClassifier, "fit", lambda self, X, y: fits.append(1) or fit(self, X, y))
+
+    @functools.wraps(fit)  # or the class would not be shared
+    def counted(self, X, y):
+        fits.append(1)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(KNeighborsClassifier, "fit", counted)
     search.fit(IRIS, NAMES)
     assert len(fits) == 3 == search.report_.fits_done
 
@@ -196,13 +204,34 @@ def test_processes_of_joblib_record_predictions():
         np.testing.assert_array_equal(own, expected)
 
 
-def test_predictions_that_no_setting_has_are_refused_before_the_fits():
-    class Unfit(SVC):
-        def fit(self, X, y):
-            raise AssertionError("it was fitted")
+class Unfit(LinearSVC):
+    def fit(self, X, y):
+        raise AssertionError("it was fitted")
 
-    search = GridSearchCV(Unfit(), {"C": [1, 2]}, return_predictions="predict_proba", error_score="raise")
-    with pytest.raises(
-        AttributeError, match="return_predictions='predict_proba' calls .* this Unfit does not"
-    ):
+
+@pytest.mark.parametrize("model", [Unfit(), make_pipeline(StandardScaler(), Unfit())])
+def test_predictions_that_no_setting_has_are_refused_before_the_fits(model):
+    search = GridSearchCV(model, {}, return_predictions="predict_proba", error_score="raise")
+    with pytest.raises(AttributeError, match="return_predictions='predict_proba' calls .* this "):
         search.fit(IRIS, NAMES)
+
+
+@pytest.mark.parametrize("error_score", [np.nan, "raise"])
+def test_predictions_that_parameters_hide_are_refused_by_the_first_fit(error_score):
+    model = SGDClassifier(random_state=0)  # with another loss it has probabilities
+    options = {"return_predictions": "predict_proba", "error_score": error_score}
+    with pytest.raises(AttributeError, match="calls predict_proba, which this SGDClassifier does not have"):
+        GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3, **options).fit(IRIS, NAMES)
+
+
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_method_that_a_model_has_only_once_it_is_fitted(in_pipeline):
+    """A stack has the methods of its last model, which it makes in fit."""
+    model = StackingClassifier([("tree", TREE), ("bayes", GaussianNB())], cv=2)
+    assert not hasattr(model, "predict_proba")
+    grid = {"tree__max_depth": [1, 2]}
+    if in_pipeline:
+        model, grid = make_pipeline(StandardScaler(), model), {"stackingclassifier__tree__max_depth": [1, 2]}
+    search = GridSearchCV(model, grid, cv=3, return_predictions="predict_proba").fit(IRIS, NAMES)
+    expected = cross_val_predict(search.best_estimator_, IRIS, NAMES, cv=3, method="predict_proba")
+    assert_equal(search.cv_predictions_, expected)

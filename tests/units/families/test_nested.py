@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -127,6 +128,7 @@ def test_searches_make_one_fit_a_split(model):
 def test_workers_that_would_be_idle_are_threads_of_the_last_fits(model, monkeypatch):
     fit, found = type(model).fit, []
 
+    @functools.wraps(fit)  # or the class would not be shared
     def noted(self, *args, **kwargs):
         found.append(joblib.effective_n_jobs(None))
         return fit(self, *args, **kwargs)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV as Theirs
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVC
 
 from manyfit.families.meta_estimators import _wrapped
 from manyfit.families.nested import _continuable
 from manyfit.families.protocol import _registry
 from manyfit.introspection import _unused_seeds
-from manyfit.introspection.class_names import ClassTable, imported, is_instance, public_name
+from manyfit.introspection.class_names import ClassTable, has_own_methods, imported, is_instance, public_name
+from manyfit.model_selection import GridSearchCV as Ours
 from manyfit.model_selection.sharing.nested import _rule
 
 TABLES = {
@@ -25,6 +30,8 @@ TABLES = {
     "wrappers": _wrapped._wrappers,
     "nested rules": _rule.RULES,
 }
+
+GRIDS = {Ridge: {"alpha": [1e-2, 1.0, 1e3]}, KNeighborsRegressor: {"n_neighbors": [1, 2, 3]}}
 
 
 class Imposter(SVC):
@@ -55,7 +62,8 @@ def test_each_module_serves_the_classes_that_the_catalog_names(table):
         importlib.import_module(module)
     for name in table.modules:
         home, _, cls = name.rpartition(".")
-        assert public_name(getattr(importlib.import_module(home), cls)) == name
+        found = getattr(importlib.import_module(home), cls)
+        assert public_name(found) == name and has_own_methods(found)
     served = {
         public_name(cls): getattr(one, "__module__", None)
         for cls, one in table._served.items()
@@ -68,7 +76,8 @@ def test_each_module_serves_the_classes_that_the_catalog_names(table):
 def test_rules_name_classes(names):
     for name in names:
         home, _, cls = name.rpartition(".")
-        assert public_name(getattr(importlib.import_module(home), cls)) == name
+        found = getattr(importlib.import_module(home), cls)
+        assert public_name(found) == name and has_own_methods(found)
 
 
 @pytest.fixture
@@ -159,3 +168,46 @@ def test_a_first_search_imports_what_it_needs():
     code = FIRST_SEARCH.replace("MOST_OURS", "280").replace("MOST_THEIRS", "12")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.invariant("A class whose methods were replaced is fitted by itself")
+@pytest.mark.parametrize(("cls", "method"), [(KNeighborsRegressor, "predict"), (Ridge, "fit")])
+def test_replaced_methods_are_called(cls, method, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y, name = X[:, 0], next(iter(GRIDS[cls]))
+    original = getattr(cls, method)
+
+    def halved(self, *data):
+        found = original(self, *data)
+        if found is not self:
+            return found / 2
+        self.coef_ = self.coef_ / 2
+        return self
+
+    monkeypatch.setattr(cls, method, halved)
+    ours, theirs = (GridSearchCV(cls(), GRIDS[cls]).fit(X, y) for GridSearchCV in (Ours, Theirs))
+    assert ours.report_.fits_shared == 0 and ours.best_params_[name] == theirs.best_params_[name]
+    np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
+    monkeypatch.setattr(cls, method, functools.wraps(original)(lambda *args: original(*args)))
+    assert Ours(cls(), GRIDS[cls]).fit(X, y).report_.fits_shared > 0
+
+
+IN_PLACE = """
+import numpy as np, sklearn.linear_model
+from sklearn.linear_model import Ridge
+from manyfit.model_selection import GridSearchCV
+
+class Mine(Ridge):
+    def predict(self, X):
+        return super().predict(X) / 2
+
+sklearn.linear_model.Ridge = Mine
+X = np.random.default_rng(0).normal(size=(60, 3))
+for model in (Mine(), Ridge()):
+    GridSearchCV(sklearn.linear_model.LinearRegression(), {"fit_intercept": [True]}).fit(X, X[:, 0])
+    assert GridSearchCV(model, {"alpha": [1.0, 9.0]}).fit(X, X[:, 0]).report_.fits_shared == 0
+"""
+
+
+def test_a_class_in_the_place_of_scikit_learns_is_not_served():
+    subprocess.run([sys.executable, "-c", IN_PLACE], check=True)

@@ -91,7 +91,7 @@ def test_the_pictures_of_the_page_are_small(tmp_path):
     drawn, committed = (
         {path.name for path in folder.glob("*.png")} for folder in (tmp_path, displays.FOLDER)
     )
-    assert drawn == committed and len(drawn) == 3
+    assert drawn == committed and len(drawn) == 4
     assert all(path.stat().st_size < 40_000 for path in displays.FOLDER.iterdir())
 
 
