@@ -57,15 +57,11 @@ WITH_RATIOS = (
 IN_README = (
     "ridge-2.8MB",
     "affine-pipeline",
-    "lasso-path",
     "mixed-ridge",
     "logistic",
     "text-tfidf",
     "knn",
-    "pruning",
     "xgboost",
-    "svc",
-    "forest-prefix",
     "overhead",
 )
 WITH_FLOOR = (

@@ -208,7 +208,7 @@ def _require_same_search(file: sqlite3.Connection, path: Path, identity: Identit
         parts = file.execute(query, key).fetchall()
     stored = {name: (digest, text) for name, digest, text in parts}
     different = [
-        f"- {name}: {_difference(stored.get(name, ('', 'missing'))[1], identity.texts.get(name, 'missing'))}"
+        f"- {name}: {_difference(stored.get(name, ('', 'missing'))[1], identity, name)}"
         for name in dict.fromkeys((*identity.parts, *stored))
         if name not in stored or stored[name][0] != identity.parts.get(name)
     ]
@@ -220,8 +220,11 @@ def _require_same_search(file: sqlite3.Connection, path: Path, identity: Identit
         )
 
 
-def _difference(stored: str, own: str) -> str:
-    return f"{stored} in the file, {own} here" if stored != own else f"{own or 'it'}, with different content"
+def _difference(stored: str, identity: Identity, name: str) -> str:
+    own, note = identity.texts.get(name, "missing"), identity.notes.get(name)
+    if stored != own:
+        return f"{stored} in the file, {own} here" + (f". {note}" if note else "")
+    return f"{own}. {note}" if note else f"{own or 'it'}, with different content"
 
 
 def _crc(before: int, name: str, i: int, text: str, individual: int, versions: str) -> int:

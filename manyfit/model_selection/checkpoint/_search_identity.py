@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numbers
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,11 @@ from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 
+# Of an X in files.
+FILES_NOTE = (
+    "Its files have other sizes, times of change or numbers (inodes) than when the scores were computed. A "
+    "file that was written again, or a copy, counts as another X."
+)
 # Values of a block of rows that is digested at a time: 8 MiB of float64.
 DIGESTED_VALUES = 2**20
 # Characters of a description in a message.
@@ -36,12 +42,14 @@ class Identity:
     `parts` are digests, equal for equal content in any process; `texts` are descriptions for messages.
     `before`: how many settings earlier rounds of the search have had, whose scores chose these. `settings`:
     digests of the settings, if the file may have results of others; None if they are one of `parts`.
+    `notes`: what a message says of a part that differs, where "with different content" would not do.
     """
 
     parts: Mapping[str, str]
     texts: Mapping[str, str]
     before: int = 0
     settings: tuple[str, ...] | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -75,10 +83,15 @@ def identity(job: Job, search: Any = None, before: int = 0, *, may_grow: bool = 
     """
     _refuse_randomness(job, search)
     options = job.options
+    files = job.X.file_identity() if isinstance(job.X, ChunkRows) else None
+    notes = {} if files is None else {"X": FILES_NOTE}
     contents: dict[str, tuple[Any, Callable[[], str]]] = {
         "estimator": (job.estimator, lambda: repr(job.estimator)),
         "settings": (list(map(dict, job.candidates)), lambda: _settings(job)),
-        "X": (_content(job.X), lambda: _data(job.X)),
+        "X": (
+            _content(job.X) if files is None else (type(job.X).__qualname__, files),
+            lambda: _data(job.X, files),
+        ),
         "y": (job.y, lambda: _data(job.y)),
         "folds": (job.splits.content, lambda: f"{job.splits.n_splits} splits of {job.splits.n_samples} rows"),
         "scorers": (options.scorer, lambda: ", ".join(map(repr, scorers_by_name(options.scorer).values()))),
@@ -104,10 +117,10 @@ def identity(job: Job, search: Any = None, before: int = 0, *, may_grow: bool = 
     parts = {name: _digest(content, name, Digester()) for name, (content, _) in contents.items()}
     texts = {name: _short(text) for name, (_, text) in contents.items()}
     if not may_grow:
-        return Identity(parts, texts, before)
+        return Identity(parts, texts, before, notes=notes)
     digester = Digester()
     settings = tuple(_digest(dict(one), "settings", digester) for one in job.candidates)
-    return Identity(parts, texts, before, settings)
+    return Identity(parts, texts, before, settings, notes)
 
 
 def _digest(content: Any, name: str, digester: Digester) -> str:
@@ -153,12 +166,9 @@ def _names(params: Mapping[str, Any]) -> str:
 
 
 def _content(X: Any) -> Any:
-    """X; the files that hold it, by names, sizes and times; or digests of rows that a `RowSource` reads."""
+    """X, or digests of the rows that a `RowSource` reads."""
     if not is_row_source(X):
         return X
-    files = X.file_identity() if isinstance(X, ChunkRows) else None
-    if files is not None:
-        return type(X).__qualname__, files
     size = max(1, DIGESTED_VALUES // X.shape[1])
     if X.dtype == object and hasattr(X, "frame_blocks"):
         blocks = X.frame_blocks(size)
@@ -167,9 +177,11 @@ def _content(X: Any) -> Any:
     return type(X).__qualname__, [Digester()(block) for block in blocks]
 
 
-def _data(data: Any) -> str:
+def _data(data: Any, files: Any = None) -> str:
     if data is None:
         return "None"
+    if files is not None and getattr(data, "path", None):
+        return f"{os.fspath(data.path)!r}, {tuple(data.shape)} of {data.dtype}"
     shape = getattr(data, "shape", None)
     size = str(tuple(shape)) if shape is not None else f"{num_samples(data)} items"
     dtype = getattr(data, "dtype", None)

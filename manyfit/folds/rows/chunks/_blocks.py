@@ -22,10 +22,12 @@ _RECOMPUTED = (
 )
 
 
-# Numbers that are added up at a time for a checksum, which then does not depend on their order.
-ADDED = 128
-# Rounding may change the sums of a block that is computed anew by this share, and values change them by more.
-SINGLE_ROUNDING, ROUNDING = 1e-5, 1e-11
+# Rounding may change the sums of a column that is computed anew by this share: of integers, and of floats.
+ROUNDING = 1e-13
+SHARES = {"float32": 1e-5, "float64": 1e-11}
+# Columns, and values of so many rows, that are added up at a time: they stay in the cache.
+TILE, SLAB = 2**12, 2**15
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 class Blocks:
@@ -42,8 +44,8 @@ class Blocks:
     Notes
     -----
     A first pass counts the rows and keeps y, the weights and checksums of X. Every further pass calls
-    `blocks` again, and so does a look at some of the rows. A block whose numbers have changed raises a
-    ValueError.
+    `blocks` again, and so does a look at some of the rows. If a column of a block has changed by more than
+    rounding, a ValueError is raised. Blocks are copied: a function may make each in the memory of the last.
 
     Examples
     --------
@@ -185,7 +187,7 @@ def _each(blocks: Blocks) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _checksums(X: Any, columns: Sequence[Any] | None = None) -> dict[Any, Array]:
-    """The checksum of an array, or of the columns of numbers of a frame, by name."""
+    """The checksums of the columns of an array, or of the columns of numbers of a frame, by name."""
     if isinstance(X, np.ndarray):
         return {None: _checksum(X)}
     names = list(X.columns) if columns is None else columns
@@ -196,35 +198,64 @@ def _checksums(X: Any, columns: Sequence[Any] | None = None) -> dict[Any, Array]
 
 
 def _checksum(values: Array) -> Array:
-    """Sums of a block: plain, weighted by place, and of absolute values; of groups of `ADDED` numbers."""
-    flat = np.ascontiguousarray(values).reshape(-1)
-    parts = _added(flat)
-    total = parts.sum()
-    if total != total:
-        gaps = np.isnan(flat)
-        parts = np.concatenate([_added(np.where(gaps, 0.0, flat)), _added(gaps)])
-        total = parts.sum()
-    weighted = parts @ np.arange(1.0, parts.size + 1.0) / max(parts.size, 1)
-    return np.array([total, weighted, np.abs(parts).sum()])
+    """Sums of each column, as `_sums` has them: those of its numbers, and those of what is no number."""
+    matrix = values.reshape(len(values), -1) if values.size else np.zeros((0, 1))
+    tiles = [matrix[:, start : start + TILE] for start in range(0, matrix.shape[1], TILE)]
+    sums = np.concatenate([_sums(tile) for tile in tiles], axis=1)
+    others = np.zeros_like(sums)
+    lacking = np.flatnonzero(~np.isfinite(sums[2]))
+    if lacking.size:
+        some = matrix[:, lacking]
+        finite = np.isfinite(some)
+        sums[:, lacking] = _sums(np.where(finite, some, 0.0))
+        marks = np.nan_to_num(np.where(finite, 0.0, some), nan=1.0, posinf=2.0, neginf=3.0)
+        others[:, lacking] = _sums(marks)
+    return np.stack([sums, others])
 
 
-def _added(flat: Array) -> Array:
-    whole = flat.size // ADDED * ADDED
-    if not whole:
-        return flat.astype(np.float64)
+def _sums(X: Array) -> Array:
+    """Sums of each column: plain, weighted by place, and of absolute values."""
+    n, p = X.shape
+    fold = max(1, TILE // (4 * p))  # short rows are added up side by side
+    step = fold * max(1, SLAB // (fold * p))
+    sums = np.zeros((3, fold * p))
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.add.reduce(flat[:whole].reshape(-1, ADDED), axis=1, dtype=np.float64)
-    return np.concatenate([sums, flat[whole:].astype(np.float64)])
+        for start in range(0, n, step):
+            slab = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
+            if len(slab) % fold:
+                slab = np.concatenate([slab, np.zeros((-len(slab) % fold, p))])
+            slab = slab.reshape(-1, fold * p)
+            weights = _weights(start // fold, len(slab))
+            sums[0] += weights[0] @ slab
+            sums[1] += weights[1] @ slab
+            sums[2] += weights[0] @ np.abs(slab)
+        plain, weighted, absolute = sums.reshape(3, fold, p)
+        return np.stack([plain.sum(axis=0), _weights(0, fold)[1] @ weighted, absolute.sum(axis=0)])
+
+
+def _weights(start: int, size: int) -> Array:
+    """Ones, and weights by which rows count in their places: those of neighbours differ much."""
+    return np.stack([np.ones(size), 0.5 + np.arange(start, start + size) * GOLDEN % 1.0])
 
 
 def _is_same(one: Array, other: Array, dtype: np.dtype[Any] | None) -> bool:
-    """Whether checksums differ by no more than rounding; those of integers are equal."""
-    if (one == other).all():
-        return True
-    share = {"float32": SINGLE_ROUNDING, "float64": ROUNDING}.get(str(dtype), 0.0)
+    """Whether the checksums of all columns differ by no more than rounding."""
+    if one.shape != other.shape:
+        return False
+    share = SHARES.get("" if dtype is None else dtype.name, ROUNDING)
     with np.errstate(invalid="ignore"):
-        near = np.abs(one - other) <= share * one[2]
+        near = np.abs(one - other) <= share * one[:, 2:]
     return bool((near | (one == other) | (np.isnan(one) & np.isnan(other))).all())
+
+
+def _own(data: Any) -> Any:
+    """A copy of what a function may overwrite when it makes its next block, which is read ahead."""
+    if isinstance(data, np.ndarray):
+        return data.copy("K")
+    if isinstance(data, list) or hasattr(data, "iloc"):
+        return data.copy()
+    is_polars = type(data).__module__.startswith("polars.")
+    return data[np.arange(len(data))] if is_polars else data  # its own copies share memory
 
 
 class _InOrder:
@@ -254,7 +285,8 @@ class _InOrder:
             self.n_read += 1
             if self.n_read > k:
                 self._failed = None
-                return block
+                X, y, w = block
+                return _own(X), _own(y), _own(w)
 
 
 class _BlockRows(PartRows):

@@ -40,8 +40,21 @@ class ParquetRows(FrameRows):
         self.identity = (KIND, tuple(X.files) if hasattr(X, "files") else id(X), self.names, *lengths)
 
     def file_identity(self) -> tuple[Any, ...] | None:
-        stamps = [file_stamp(path) for path in self._files]
-        return (self.names, str(self._schema), stamps) if stamps else None
+        if not self._files or any(getattr(part, "buffer", None) is not None for part in self._parts):
+            return None
+        stamps = {path: file_stamp(path) for path in self._files}
+        # Folders are features of a partitioned data set, and it may hold some row groups of a file only.
+        parts = [
+            (stamps[part.path], [group.id for group in part.row_groups], str(part.partition_expression))
+            for part in self._parts
+        ]
+        schema = self._schema.to_string(truncate_metadata=False)
+        return self.names, schema, list(stamps.values()), parts, self._lengths
+
+    @property
+    def path(self) -> str:
+        """The file, or the folder of several."""
+        return os.path.commonpath(self._files) if self._files else ""
 
     def read_columns(self, k: int, columns: Sequence[str]) -> Any:
         return self._parts[k].to_table(schema=self._schema, columns=list(columns)).to_pandas()
@@ -92,7 +105,9 @@ def read_column(X: Any, name: str) -> Any:
 
 
 def _is_local(X: Any) -> bool:
-    return type(getattr(X, "filesystem", None)).__name__ == "LocalFileSystem"
+    """Whether X is of Parquet files of this machine."""
+    names = (type(getattr(X, name, None)).__name__ for name in ("filesystem", "format"))
+    return tuple(names) == ("LocalFileSystem", "ParquetFileFormat")
 
 
 def _row_groups(fragment: Any) -> list[Any]:

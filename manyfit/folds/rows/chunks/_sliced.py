@@ -13,6 +13,8 @@ from manyfit.folds.rows.chunks._rows import ChunkRows
 
 Array = NDArray[Any]
 GENOTYPES = "manyfit.folds.Genotypes"
+# Of Zarr 3 and 2.
+LOCAL_STORES = ("LocalStore", "DirectoryStore", "NestedDirectoryStore")
 
 
 class SlicedRows(ChunkRows):
@@ -39,17 +41,25 @@ class SlicedRows(ChunkRows):
 
     def _stamps(self) -> list[Any]:
         """The stamps of the files that hold X, if they lie on a disk of this machine and X is not written."""
-        X = self._X
         if self.kind == "h5py.Dataset":
-            file = X.file
-            return [X.name, file_stamp(file.filename)] if getattr(file, "mode", "") == "r" else []
-        store = getattr(X, "store", None)
-        root = getattr(store, "root", None) or getattr(store, "path", None)  # of a local store
-        if self.kind != "zarr.Array" or root is None or not os.path.isdir(root):
+            return [self._X.name, file_stamp(self.path)] if _is_in_one_file(self._X) else []
+        top = self.path
+        if self.kind != "zarr.Array" or not os.path.isdir(top):
             return []
-        top = os.path.join(root, X.path)
-        paths = [os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names]
+        walk = os.walk(top, followlinks=True)
+        paths = [os.path.join(folder, name) for folder, _, names in walk for name in names]
         return [file_stamp(path, os.path.relpath(path, top)) for path in sorted(paths)]
+
+    @property
+    def path(self) -> str:
+        """The HDF5 file, or the folder of a local store of Zarr."""
+        if self.kind == "h5py.Dataset":
+            return os.path.abspath(self._X.file.filename)
+        store = getattr(self._X, "store", None)
+        if type(store).__name__ not in LOCAL_STORES:
+            return ""
+        root = getattr(store, "root", None) or getattr(store, "path", "")
+        return os.path.join(os.path.abspath(str(root)), self._X.path)
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._X[start:stop])
@@ -78,6 +88,18 @@ class SlicedRows(ChunkRows):
 
             path, name = self._X
             self._X = h5py.File(path, "r")[name]
+
+
+def _is_in_one_file(X: Any) -> bool:
+    """Whether all numbers of an `h5py.Dataset` lie in the file that its path names, which is only read."""
+    file = X.file
+    if getattr(file, "mode", "") != "r" or file.driver != "sec2" or X.is_virtual or X.external:
+        return False
+    try:
+        opened, named = os.fstat(file.id.get_vfd_handle()), os.stat(file.filename)
+    except (OSError, TypeError, ValueError):
+        return False
+    return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)  # it may have been replaced
 
 
 class MemmapRows(ChunkRows):
