@@ -32,8 +32,8 @@ def refusal(job: Job, reasons: Mapping[Pair, str]) -> str:
     """Why some fits are not made, and what to do; `reasons` are those of each pair."""
     n, found = len(reasons), sorted({*reasons.values()})
     advice = _advice(job, found, some_are_shared=n < job.n_pairs)
-    what = "cannot be made from chunks" if isinstance(job.X, ChunkRows) else "are not shared"
-    return f"{n} of {job.n_pairs} fits {what}: {'; '.join(found)}. {read_for_shared_fits(job.X)} {advice}"
+    what = "fits cannot be made from chunks" if isinstance(job.X, ChunkRows) else "fits are not shared"
+    return f"{n} of {job.n_pairs} {what}: {'; '.join(found)}. {read_for_shared_fits(job.X)} {advice}"
 
 
 def failed_results(job: Job, reasons: Mapping[Pair, str]) -> dict[Pair, Result]:
