@@ -296,7 +296,7 @@ def test_workers_read_an_x_of_any_class_through_the_source_that_this_process_reg
             scores = [one.cv_results_["mean_test_score"] for one in (search, expected)]
             np.testing.assert_allclose(*scores, rtol=1e-10)
         with pytest.raises(
-            TypeError, match="cannot read X, which FileRows reads .* manyfit knows no work that fits of"
+            TypeError, match="manyfit knows no work that fits of .* cannot read X, which FileRows reads"
         ):
             GridSearchCV(MLPClassifier(), {}, refit=False, client=client).fit(NumberFile(), Y)
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 
 from manyfit._compat import has_callbacks
 from manyfit._config.sizes import format_count
@@ -74,7 +75,11 @@ def run(
     results, report.fits_restored = finished.results, len(finished.restored)
     if running.failed:
         n = format_count(len(running.failed), "fit")
-        report.advice.append(f"{n} got error_score: they are not shared, and scikit-learn cannot read X")
+        text = f"{n} got error_score: they are not shared, and scikit-learn cannot read X"
+        lost, given = len({c for c, _ in running.failed}), len(job.candidates)
+        if lost < given and isnan(job.options.error_score):
+            text += f". Settings without a score, which best_index_ leaves out: {lost} of {given}"
+        report.advice.append(text)
     single = ({*total.refused, *planned} & results.keys()) - running.failed.keys()
     n_single, report.family_fits = len(single - finished.restored), total.fits_made
     report.fits_done = n_single + report.family_fits

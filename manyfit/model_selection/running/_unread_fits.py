@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from sklearn.base import clone
 
 from manyfit._compat import is_multimetric, scorers_by_name
 from manyfit.families import STOPS_EARLY
+from manyfit.folds import ChunkRows
 from manyfit.model_selection.job._chunk_inputs import read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.strategies._doubts import TOO_OPEN
+
+# What a user can do, by a pattern of reasons that are not the settings' fault.
+_REMEDIES = {
+    "memory_limit": "Set a larger memory_limit",
+    "(?<!not )float32": 'Pass numbers of float64, by X.astype("float64")',
+    "class (has no|without) weight|negative or (NaN|not finite)": "Give other weights",
+}
 
 
 def raise_unknown_parameter(job: Job, candidates: Sequence[int]) -> None:
@@ -22,10 +31,9 @@ def raise_unknown_parameter(job: Job, candidates: Sequence[int]) -> None:
 def refusal(job: Job, reasons: Mapping[Pair, str]) -> str:
     """Why some fits are not made, and what to do; `reasons` are those of each pair."""
     n, found = len(reasons), sorted({*reasons.values()})
-    return (
-        f"{read_for_shared_fits(job.X)} {n} of {job.n_pairs} fits are not shared: {'; '.join(found)}. "
-        f"{_advice(job, found, some_are_shared=n < job.n_pairs)}"
-    )
+    advice = _advice(job, found, some_are_shared=n < job.n_pairs)
+    what = "fits cannot be made from chunks" if isinstance(job.X, ChunkRows) else "fits are not shared"
+    return f"{n} of {job.n_pairs} {what}: {'; '.join(found)}. {read_for_shared_fits(job.X)} {advice}"
 
 
 def failed_results(job: Job, reasons: Mapping[Pair, str]) -> dict[Pair, Result]:
@@ -37,8 +45,9 @@ def failed_results(job: Job, reasons: Mapping[Pair, str]) -> dict[Pair, Result]:
     results = {}
     for pair, reason in reasons.items():
         if reason not in of_reason:
-            why, advice = f"This fit is not shared: {reason}.", _advice(job, [reason], some_are_shared=True)
-            of_reason[reason] = f"TypeError: {read_for_shared_fits(job.X)} {why} {advice}"
+            what = "cannot be made from chunks" if isinstance(job.X, ChunkRows) else "is not shared"
+            why, advice = f"This fit {what}: {reason}.", _advice(job, [reason], some_are_shared=True)
+            of_reason[reason] = f"TypeError: {why} {read_for_shared_fits(job.X)} {advice}"
         result: Result = {"fit_error": of_reason[reason], "fit_time": 0.0, "score_time": 0.0}
         for role in ("test_scores", "train_scores") if options.return_train_score else ("test_scores",):
             result[role] = dict(scores) if isinstance(scores, dict) else scores
@@ -53,9 +62,10 @@ def _advice(job: Job, reasons: Sequence[str], some_are_shared: bool) -> str:
         way_out = "Set sharing='optimum', which gives each setting the score of its optimum"
         return f"{way_out}, {others}or pass X as an array or DataFrame."
     what = "Change the estimator or its parameters"
-    if all("memory_limit" in reason for reason in reasons):
-        what = "Set a larger memory_limit"
-    elif some_are_shared:
+    if some_are_shared:
         what = "Change these settings or leave them out"
+    for pattern, remedy in _REMEDIES.items():
+        if all(re.search(pattern, reason) for reason in reasons):
+            what = remedy
     others = ", make the search on some rows by sample=100_000," if hasattr(job.search, "sample") else ""
     return f"{what}{others} or pass X as an array or DataFrame."

@@ -218,7 +218,7 @@ def test_categories_of_several_types_and_columns_that_do_not_fit_are_refused():
     mixed = FRAME.assign(city=pd.Series([*FRAME["city"][:400], *range(N - 400)], dtype=object))
     with pytest.raises(TypeError, match="holds values of several types"):
         GridSearchCV(_model(Ridge()), RIDGE, **options).fit(blocks(mixed, 100), Y)
-    with pytest.raises(TypeError, match="not shared: X has columns that are no numbers"):
+    with pytest.raises(TypeError, match="cannot be made from chunks: X has columns that are no numbers"):
         GridSearchCV(Ridge(), {"alpha": [1.0]}, **options).fit(partitions(FRAME, 100), Y)
     infinite = FRAME.assign(fare=FRAME["fare"].mask(FRAME.index == 500, np.inf))
     with pytest.raises(TypeError, match="X holds infinity"):

@@ -24,7 +24,7 @@ def test_verify_and_single_fits_are_refused():
     options = {"refit": False, "memory_limit": limit_for(X, 90)}
     with pytest.raises(TypeError, match="verify=1 needs a fit by scikit-learn"):
         GridSearchCV(RIDGE, GRID, verify=1, **options).fit(file, Y)
-    with pytest.raises(TypeError, match="15 of 15 fits are not shared: sharing='none'"):
+    with pytest.raises(TypeError, match="15 of 15 fits cannot be made from chunks: sharing='none'"):
         GridSearchCV(RIDGE, GRID, sharing="none", **options).fit(file, Y)
     assert not file.reads
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -74,9 +75,12 @@ def test_settings_that_are_left_fail_alone():
     assert (search.report_.fits_shared, search.report_.fits_done) == (3, 0)
     assert list(search.report_.left_to_sklearn.values()) == [3]
     assert "3 fits got error_score: they are not shared" in search.report_.advice[-1]
+    assert search.report_.advice[-1].endswith("which best_index_ leaves out: 1 of 2")
     optimum = GridSearchCV(model, grid, sharing="optimum", **FEW).fit(blocks(wide, 60, LABELS))
     assert np.isfinite(optimum.cv_results_["mean_test_score"]).all()
-    with pytest.raises(TypeError, match="3 of 6 fits are not shared: scikit-learn's solver may stop"):
+    with pytest.raises(
+        TypeError, match="3 of 6 fits cannot be made from chunks: scikit-learn's solver may stop"
+    ):
         GridSearchCV(model, grid, error_score="raise", **FEW).fit(blocks(wide, 60, LABELS))
 
 
@@ -149,6 +153,25 @@ def test_some_settings_of_many_are_to_be_changed_or_left_out():
         search.fit(blocks(X, 60, Y))
     with pytest.raises(TypeError, match="3 of 3 .* Change the estimator or its parameters, make"):
         GridSearchCV(DecisionTreeRegressor(), {}, **FEW).fit(blocks(X, 60, Y))
+
+
+WEIGHTLESS = np.where(LABELS == 1, 0.0, 1.0)
+NEGATIVE = np.where(np.arange(N) == 7, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "weights", "message"),
+    [
+        (X, GaussianNB(), WEIGHTLESS, "a class has no weight in .* Give other weights"),
+        (X, GaussianNB(), NEGATIVE, "sample_weight has values that are negative .* Give other weights"),
+        (X.astype(np.float32), GaussianNB(), None, r'float32.* Pass .*X.astype\("float64"\)'),
+    ],
+    ids=["no weight", "negative", "float32"],
+)
+def test_what_the_data_refuse_is_said_first_and_with_its_remedy(data, model, weights, message):
+    search = GridSearchCV(model, {}, **FEW | {"memory_limit": 6 * data.itemsize * 60})  # of blocks of 60 rows
+    with pytest.raises(TypeError, match=f"^3 of 3 fits cannot be made from chunks: .*{message}"):
+        search.fit(blocks(data, 60, LABELS), sample_weight=weights)
 
 
 def test_an_unknown_parameter_is_refused_in_scikit_learns_words():

@@ -109,6 +109,6 @@ def test_cross_val_predict_refuses_other_splits_and_what_is_not_shared():
 
 def test_fitted_estimators_are_refused_before_anything_is_read():
     file = Dataset(X, (30, 6))
-    with pytest.raises(TypeError, match="not shared: fitted estimators are asked for"):
+    with pytest.raises(TypeError, match="cannot be made from chunks: fitted estimators are asked for"):
         cross_validate(MODEL, file, Y, return_estimator=True)
     assert not file.reads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tracemalloc
 from typing import ClassVar
 
@@ -210,8 +209,9 @@ def test_one_setting_is_shared_though_it_saves_no_time(own_class):
 def test_fits_by_scikit_learn_are_refused_in_plain_words(model, options, message, own_class):
     X, _, y = own_class
     search = GridSearchCV(model, {}, **{"refit": False, **options})
-    with pytest.raises(TypeError, match=f"cannot read X, which CountingRows reads .*{re.escape(message)}"):
+    with pytest.raises(TypeError, match="cannot read X, which CountingRows reads") as error:
         search.fit(X, y["numbers"])
+    assert message in str(error.value)
     assert not CountingRows.reads or max(CountingRows.reads) <= ROWS / 4
 
 
