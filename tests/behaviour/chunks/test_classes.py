@@ -93,7 +93,7 @@ def test_predictions_that_do_not_fit_are_refused_before_anything_is_read():
     file = Dataset(X, (5, P))
     search = GridSearchCV(*MODELS[0], refit=False, memory_limit=limit_for(X, 5), cv=2)
     message = (
-        "the predictions of a fold would need .*, more than memory_limit. Set a larger memory_limit, make"
+        "the predictions of a fold would need .*, more than memory_limit. .* Set a larger memory_limit, make"
     )
     with pytest.raises(TypeError, match=message):
         search.fit(file, LABELS)
