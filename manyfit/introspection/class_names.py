@@ -58,10 +58,11 @@ class ClassTable(Generic[T]):
     its module, which registers what serves it. The class is served as long as its methods are its own.
     """
 
+    _imports = local()  # of all tables: a module for one may import modules for others
+
     def __init__(self, modules: Mapping[str, str]) -> None:
         self.modules = modules
         self._served: dict[type, T] = {}
-        self._imports = local()
 
     def get(self, cls: type) -> T | None:
         """What serves exactly this class, or None."""
