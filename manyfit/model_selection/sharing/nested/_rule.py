@@ -37,7 +37,6 @@ class NestedRule:
         return step if self.holds(step, None, X) else None
 
     def needs_output(self, wide: Any, X: Any) -> bool:
-        """Whether the output of the wide fit is read."""
         return False
 
     def holds(self, step: Any, wide: Any, X: Any) -> bool:
@@ -84,7 +83,6 @@ RULES = ClassTable[NestedRule](
 
 
 def register_rule(rule: NestedRule) -> None:
-    """Let a rule serve its types."""
     RULES.register(rule, *rule.serves)
 
 
@@ -109,7 +107,6 @@ def is_number(value: Any, kind: type, least: float = 0, most: float = np.inf) ->
 
 
 def is_count(value: Any, least: int, most: int) -> bool:
-    """Whether a value is an integer in a range."""
     return is_number(value, Integral, least, most)
 
 
