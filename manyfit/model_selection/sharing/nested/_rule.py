@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from manyfit.introspection.structural_key import structural_key
 class NestedRule:
     """How the wide fit of a transformer becomes its fits with other values of some parameters."""
 
-    serves: ClassVar[tuple[type, ...]]  # the exact types of the transformers
-    params: ClassVar[tuple[str, ...]]  # the parameters that nest
+    serves: tuple[type, ...]  # the exact types of the transformers
+    params: tuple[str, ...]  # the parameters that nest
 
     def kind(self, step: Any) -> Hashable:
         """A key beside all other parameters: one fit serves only transformers with equal keys."""
