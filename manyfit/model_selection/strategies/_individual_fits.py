@@ -24,9 +24,9 @@ from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn, has_failed, trial
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
-from manyfit.model_selection.sharing._fit_process import FitData
+from manyfit.model_selection.sharing._fit_process import FitData, FitRequest
 from manyfit.model_selection.sharing._fold_store import FoldStore
-from manyfit.model_selection.sharing._timed_fits import FitProcessDied, FitTooLong, fit_within, new_request
+from manyfit.model_selection.sharing._timed_fits import FitProcessDied, FitTooLong, fit_within
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.strategies._strategy import Batch, RunContext, Schedule, Strategy, WorkItem
 
@@ -220,7 +220,7 @@ def fit_setting(
 def _fit_within(seconds: float, job: Job, c: int, i: int, folds: FoldStore, progress: Any) -> Result:
     """Fit and score a pair in another process, which is ended if that takes too long."""
     params = job.candidates[c]
-    request = new_request(fit_with_sklearn, job.estimator, params, i, folds.split(i), progress)
+    request = FitRequest(fit_with_sklearn, job.estimator, params, i, folds.split(i), progress)
     try:
         result: Result = fit_within(seconds, FitData(job.X, job.y, job.options), request)
         return result
