@@ -203,7 +203,7 @@ def fit_setting(
 
     If that fails, scikit-learn's classes repeat it.
     """
-    progress = progress_of(c, i, (len(job.candidates), job.splits.n_splits))
+    progress = progress_of(job, c, i)
     if job.options.fit_timeout is not None:
         return _fit_within(job.options.fit_timeout, job, c, i, folds, progress)
     own = job.by_sklearnex.get(c)
@@ -230,9 +230,9 @@ def _fit_within(seconds: float, job: Job, c: int, i: int, folds: FoldStore, prog
     return _result_of_failure(job, (c, i), error)
 
 
-def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:
+def progress_of(job: Job, c: int, i: int) -> Any:
     """The position of a fit among settings and splits, as scikit-learn's messages print it."""
-    return (c, sizes[0]), (i, sizes[1])
+    return (c, len(job.candidates)), (i, job.splits.n_splits)
 
 
 def _result_after_loss(job: Job, pair: Pair, lost: WorkerLost) -> Result:
@@ -247,8 +247,7 @@ def _result_of_failure(job: Job, pair: Pair, error: Exception) -> Result:
     """The outcome of a failed fit in scikit-learn: an error score, or the exception."""
     c, i = pair
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
-    sizes = (len(job.candidates), job.splits.n_splits)
-    result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress_of(c, i, sizes))
+    result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress_of(job, c, i))
     # As of any fit that fails: an estimator that is not fitted.
     if job.options.return_estimator:
         result["estimator"] = build_setting(job.estimator, job.candidates[c])
