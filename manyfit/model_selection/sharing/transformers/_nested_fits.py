@@ -18,7 +18,8 @@ def fit_nested(wrapper: Any, step: Any, method: str, X: Any, token: int | None, 
 
     Returns whether it is fitted, and its output if `method` is "fit_transform".
     """
-    cache, rule, shape = wrapper._shared_cache, nested_rule(step), getattr(X, "shape", ())
+    cache, rule = wrapper._shared_cache, nested_rule(step)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if rule is None or len(shape) != 2:
         return False, None
     if not rule.nests(step, Sizes(shape[0], shape[1], scipy.sparse.issparse(X))):
