@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,14 +45,15 @@ def evaluate(
     ready = _prepare(estimator, params, i, folds)
     if ready is None:
         return fit_with_sklearn(estimator, params, i, folds, progress)
+    model, fold, facts = ready
     print_start(folds.options, params, progress)
     result: Result | None = None
     failed: Exception | None = None
     try:
-        with trial(draws=ready.facts.draws), folds.shared_fits(), folds.options.fits_within():
-            result = _shared_fit(ready, folds)
+        with trial(draws=facts.draws), folds.shared_fits(), folds.options.fits_within():
+            result = _shared_fit(model, fold, facts, folds)
     except InputWritten:
-        folds.writers |= ready.strange
+        folds.writers |= facts.strange_steps | folds.strange_scorers
     except Exception as error:
         failed = error.with_traceback(None)  # the frames hold the rows
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
@@ -61,7 +61,7 @@ def evaluate(
         result = fit_with_sklearn(estimator, params, i, folds, progress, verbose=0)
         expected = failed is None or isinstance(failed, Unsupported)
         if not (expected or has_failed(result, folds.options.error_score)):
-            _LOG.debug("%r failed where steps are shared: %r", ready.model, failed)
+            _LOG.debug("%r failed where steps are shared: %r", model, failed)
     print_end(folds.options, params, progress, result)
     return result
 
@@ -170,22 +170,10 @@ def trial(draws: bool) -> Iterator[None]:
     deferred.emit(("trial",))
 
 
-@dataclass(frozen=True)
-class _SharedSetting:
-    """The estimator of a setting, the fold that it is fitted on, and what in it may write into rows."""
-
-    model: Any
-    fold: SharedFold
-    facts: SettingFacts
-    strange_scorers: frozenset[Hashable]
-
-    @property
-    def strange(self) -> frozenset[Hashable]:
-        return self.facts.strange_steps | self.strange_scorers
-
-
-def _prepare(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> _SharedSetting | None:
-    """The estimator and fold to fit a setting on shared rows; None if it needs rows of its own."""
+def _prepare(
+    estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore
+) -> tuple[Any, SharedFold, SettingFacts] | None:
+    """The estimator, fold and facts of a setting on shared rows; None if it needs rows of its own."""
     with suppress(Exception):
         key = id(estimator), id(params)
         facts = folds.facts[key][-1] if key in folds.facts else None
@@ -198,8 +186,8 @@ def _prepare(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore
         folds.facts[key] = estimator, params, facts
         if facts is OWN_ROWS:
             return None
-        ready = _SharedSetting(model, folds.get(i, model), facts, folds.strange_scorers)
-        return ready if folds.writers.isdisjoint(ready.strange) else None
+        ready = model, folds.get(i, model), facts
+        return ready if folds.writers.isdisjoint(facts.strange_steps | folds.strange_scorers) else None
     return None
 
 
@@ -212,11 +200,12 @@ def _facts_of(model: Any, folds: FoldStore) -> SettingFacts:
     return SettingFacts(strange, draws=is_deterministic(model) is not True)
 
 
-def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
-    options, fold, model, copies = folds.options, ready.fold, ready.model, OwnRows()
+def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: FoldStore) -> Result:
+    options, model, copies = folds.options, unfitted, OwnRows()
     start = time.perf_counter()
     calls_scorer = needs_estimator(options.scorer)
-    copies_X = bool(ready.facts.strange_steps or (ready.strange_scorers and calls_scorer))
+    copies_X = bool(facts.strange_steps or (folds.strange_scorers and calls_scorer))
+    copies_y = bool(facts.strange_steps or folds.strange_scorers)
 
     def cached(rows: Any, copied: bool) -> Any:
         shared = None if rows is None else fold.cache.share(rows)
@@ -225,7 +214,7 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     def scored(X: Any, y: Any, rows: Any) -> Any:
         params = folds.cut(options.score_params, rows)
         with label_transfers("scores"):
-            return score(model, cached(X, copies_X), cached(y, bool(ready.strange)), strict, params, "raise")
+            return score(model, cached(X, copies_X), cached(y, copies_y), strict, params, "raise")
 
     if folds.share_steps:
         model = share_prefixes(model, fold.cache, copies=copies if copies_X else None)
@@ -244,7 +233,7 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:
         result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
-    if options.recording is not None and options.recording.wants(ready.model):
+    if options.recording is not None and options.recording.wants(unfitted):
         result["predicted"] = options.recording.of_model(model, cached(fold.X_test, copies_X))
     copies.require_unchanged()
     return result if stopping is None else result | stopping.found
