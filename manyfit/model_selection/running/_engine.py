@@ -135,8 +135,6 @@ def _on_cluster(job: Job) -> bool:
 
 
 class _Run:
-    """A run of a planned job by an executor."""
-
     def __init__(
         self,
         job: Job,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from sklearn.base import clone
-
 from manyfit._compat import is_multimetric, scorers_by_name
 from manyfit.families import STOPS_EARLY
 from manyfit.folds import ChunkRows
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.job._chunk_inputs import read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.strategies._doubts import TOO_OPEN
@@ -25,7 +24,7 @@ _REMEDIES = {
 def raise_unknown_parameter(job: Job, candidates: Sequence[int]) -> None:
     """Raise scikit-learn's own error if some settings name a parameter that the estimator lacks."""
     for c in candidates:
-        clone(job.estimator).set_params(**clone(dict(job.candidates[c]), safe=False))
+        build_setting(job.estimator, job.candidates[c])
 
 
 def refusal(job: Job, reasons: Mapping[Pair, str]) -> str:

@@ -1,7 +1,7 @@
 """Iterations shared by all settings and splits, which see X through the affine steps before them."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -24,18 +24,7 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._doubts import PendingAnswers
-from manyfit.model_selection.strategies._strategy import (
-    Batch,
-    RunContext,
-    Schedule,
-    Strategy,
-    WorkItem,
-    family_group,
-    leave,
-    refusal_reason,
-    require_scoring,
-    scoring_of,
-)
+from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, RunContext, Schedule, WorkItem
 
 # A long group is cut into parts of at least so many nanoseconds, as its family expects. Its coarse problems,
 # and a pass or two, are made for each part anew.
@@ -43,13 +32,11 @@ PART_OPERATIONS = 2.5e8
 
 
 @dataclass(frozen=True)
-class IterationStrategy(Strategy):
+class IterationStrategy(DataStrategy):
     """Affine steps and a family that iterates: every pass over X serves all settings and splits."""
 
     kind = "shared iterations"
     title = "shared iterations: every pass over X serves all settings and splits"
-    shares_fits = True
-    takes_all_cores = True
     last_step_place = (
         "device",
         "passes over X are made where it lies; the solver's steps are taken on the host",
@@ -59,9 +46,7 @@ class IterationStrategy(Strategy):
         return batch.family is not None and isinstance(batch.family.reads, Iterations) and batch.is_affine
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        group, job = family_group(self, batch, facts), facts.job
-        scoring = require_scoring(group, facts)
-        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        group, job = self.group_of(batch, facts)[0], facts.job
         facts.checks.require_affine_steps(batch.spec)
         data = facts.data.for_iterations(group.prototype, batch.spec.steps)
         shape, family = facts.data.shape(data, group.prototype), batch.family
@@ -73,7 +58,7 @@ class IterationStrategy(Strategy):
         if facts.on_device or facts.must_share:
             operations = family.cost(group.prototype, group.settings, shape).shared
         else:
-            operations = require_cheaper(family, group.prototype, group.settings, shape, job).shared
+            operations = require_cheaper(group, shape, job).shared
         return replace(
             group,
             reason=convergence_note(group.prototype, checked),
@@ -98,16 +83,9 @@ class IterationStrategy(Strategy):
                     items.append(WorkItem(self, tuple(pairs), (group.only(part),)))
         return items
 
-    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        outcome, start = TaskResult(), time.perf_counter()
-        (group,) = item.groups
-        try:
-            _answer(group, context, outcome)
-        except Exception as error:
-            # scikit-learn fits these pairs one by one, and raises what the user should see.
-            leave(outcome, item.pairs, refusal_reason(error))
-        outcome.seconds = time.perf_counter() - start
-        return outcome
+    def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        (group,) = groups
+        _answer(group, context, outcome)
 
 
 ITERATIONS = IterationStrategy()
@@ -124,8 +102,7 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
 
 
 def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
-    job, scoring = context.job, scoring_of(group, context.job.options)
-    context.data.require_weights(group.candidates[0], group.path, scoring)
+    job, scoring = context.job, context.scoring_of(group)
     data = context.data.for_iterations(group.prototype, group.steps)
     assert group.family is not None
     start = time.perf_counter()
@@ -136,7 +113,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
         lambda: _fit_all(group, seen), lambda: f"the iterations of {group.estimator}"
     )
 
-    def finish(pending: PendingAnswers, on_host: Sequence[Any], i: int, fit_time: float) -> None:
+    def finish(pending: PendingAnswers, on_host: Iterable[Any], i: int, fit_time: float) -> None:
         results = pending.finish(on_host, outcome, i, fit_time, seen.sklearn_stops)
         context.add(results, individual=False)
 
@@ -161,7 +138,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     arrays = [one for pending, *_ in waiting for one in pending.device_scores]
     on_host = iter(to_host_together(*arrays, label="scores"))
     for pending, i, fit_time in waiting:
-        finish(pending, [next(on_host) for _ in pending.device_scores], i, fit_time)
+        finish(pending, on_host, i, fit_time)
 
 
 def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:

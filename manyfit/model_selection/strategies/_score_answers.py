@@ -1,9 +1,10 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,52 @@ def start_scores(
     return PendingScores(answers, roles, time.perf_counter() - start)
 
 
+def score_on_host(
+    scoring: SharedScoring,
+    answers: Answers,
+    candidates: Sequence[int],
+    folded: FoldedData,
+    i: int,
+    options: Options,
+    fit_time: float,
+    outcome: TaskResult,
+) -> dict[Pair, Result]:
+    """Score answers on split `i`, whose rows lie on the host; note and return the results, or note why not.
+
+    `fit_time`: seconds of the fit of one setting.
+    """
+    start, n = time.perf_counter(), len(candidates)
+    try:
+        scored = start_scores(scoring, answers, n, folded, i, options).finish(())
+    except Exception as error:
+        outcome.leave([(c, i) for c in candidates], error)
+        return {}
+    return scored.keep(outcome, candidates, i, (fit_time, (time.perf_counter() - start) / n))
+
+
+def note_scores(
+    scoring: SharedScoring,
+    table: Array,
+    known: Array,
+    candidates: Sequence[int],
+    splits: Sequence[int],
+    times: tuple[float, float],
+    outcome: TaskResult,
+) -> None:
+    """Note results of many splits: of `table`, (n_scorers, n_settings, n_splits), those that are `known`."""
+    names = list(scoring.named)
+    for j, c in enumerate(candidates):
+        columns = table[:, j].tolist()
+        for k in np.flatnonzero(known[j]).tolist():
+            values = [column[k] for column in columns]
+            outcome.results[c, splits[k]] = {
+                "fit_error": None,
+                "test_scores": dict(zip(names, values, strict=True)) if scoring.multimetric else values[0],
+                "fit_time": times[0],
+                "score_time": times[1],
+            }
+
+
 class PendingScores:
     """Scores of a split, some of which may still lie on a device.
 
@@ -103,15 +150,12 @@ class PendingScores:
         self._answers, self._roles, self.seconds = answers, roles, seconds
         self.device_scores = [table for role in roles for table in role.device_scores]
 
-    def finish(self, on_host: Sequence[Array]) -> FoldScores:
-        """The scores; `on_host` is what `device_scores` became on the host."""
-        warned, on_host = DeferredWarnings(), list(on_host)
+    def finish(self, on_host: Iterable[Array]) -> FoldScores:
+        """The scores; `on_host` begins with what `device_scores` became on the host."""
+        fetched, warned = iter(list(islice(on_host, len(self.device_scores)))), DeferredWarnings()
         try:
-            scores = {}
-            for role in self._roles:
-                own, on_host = on_host[: len(role.device_scores)], on_host[len(role.device_scores) :]
-                with label_transfers("scores"):
-                    scores[role.role] = role.finish(own, warned)
+            with label_transfers("scores"):
+                scores = {role.role: role.finish(fetched, warned) for role in self._roles}
         except Exception:
             warned.emit(())
             raise
@@ -218,19 +262,17 @@ class _SubsetScores:
             tables.append(self._scoring.device_scores(responses, self._truth))
         return tables
 
-    def finish(self, on_host: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
-        """All scores; `on_host` is what `device_scores` became on the host."""
-        if on_host:
-            self._take(np.concatenate(on_host, axis=1), self._on_device)
+    def finish(self, on_host: Iterable[Array], warned: DeferredWarnings) -> list[Any]:
+        """All scores; `on_host` begins with what `device_scores` became on the host."""
+        if self.device_scores:
+            own = list(islice(on_host, len(self.device_scores)))
+            self._take(np.concatenate(own, axis=1), self._on_device)
         if self._missing:
-            self._from_predictions(warned)
+            self._respond(self._missing, partial(self._score_responses, warned=warned))
         if self._recording is not None and self._recording.every:
             rest = range(len(self._scores))
             self._respond([j for j in rest if j not in self.predicted and j not in self._answers.refused])
         return self._scores
-
-    def _from_predictions(self, warned: DeferredWarnings) -> None:
-        self._respond(self._missing, partial(self._score_responses, warned=warned))
 
     def _respond(self, settings: Sequence[int], use: Callable[..., None] | None = None) -> None:
         """Use the responses of some settings, block by block, and record their predictions."""
@@ -268,9 +310,8 @@ class _SubsetScores:
                     own = {name: array[j] for name, array in responses.items()}
                     with warned.under(setting):
                         values.update(self._call_scorers(missing, scoring.stub(own, classes)))
-                self._scores[setting] = _as_scorer_result(
-                    scoring, {name: values[name] for name in scoring.named}
-                )
+                ordered = {name: values[name] for name in scoring.named}
+                self._scores[setting] = ordered if scoring.multimetric else ordered["score"]
             except Exception as error:
                 self._scores[setting] = error
 
@@ -320,10 +361,6 @@ def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> M
             host = to_host(values, label="predictions")
             on_host[method] = classes[host] if method == "predict" and classes is not None else host
     return on_host
-
-
-def _as_scorer_result(scoring: SharedScoring, values: dict[str, float]) -> Any:
-    return values if scoring.multimetric else values["score"]
 
 
 def blocks_of_settings(
