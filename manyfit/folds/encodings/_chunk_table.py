@@ -9,7 +9,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._config.sizes import format_count
 from manyfit.exceptions import Unsupported
@@ -27,9 +26,7 @@ from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.rows._merge_tree import MergeTree
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.splits._atoms import AtomGroup
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, AtomGroup
 
 # Columns that are kept in memory take at most one in so many bytes of the limit, and codes two.
 KEPT_PARTS = 4

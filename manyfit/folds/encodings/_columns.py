@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.splits._atoms import Array
 
-Array = NDArray[Any]
 FLOAT64 = np.dtype(np.float64)
 
 

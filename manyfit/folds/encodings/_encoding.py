@@ -8,15 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.rows._mixed import MixedRows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # The columns of G are made for so many rows at a time, which a cache holds.
 MADE_ROWS = 4096

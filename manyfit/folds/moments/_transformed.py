@@ -10,12 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import Moments, MomentSource
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # A column whose standard deviation is less than so many machine epsilons of its mean may be a constant.
 MIN_SPREAD_EPS = 64.0
