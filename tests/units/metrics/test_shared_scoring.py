@@ -25,6 +25,7 @@ COEF = np.array([1.0, -2.0, 0.5])
 Y = np.exp(X @ COEF / 4 + 0.1 * rng.normal(size=60))  # positive, for the logarithmic scorers
 BINARY = (X @ COEF + rng.normal(size=60) > 0).astype(int)
 
+
 def responses(model):
     return {name: getattr(model, name)(X) for name in ("predict", "predict_proba", "decision_function")}
 
