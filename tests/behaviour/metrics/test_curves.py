@@ -10,7 +10,7 @@ import pytest
 import sklearn.metrics as sm
 
 from manyfit import metrics
-from manyfit.metrics.functions._threshold_counts import true_places
+from manyfit.metrics.functions._binary_scores import true_places
 from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import crossings, here, there
 from tests.units.metrics._alike import OWN_DTYPES, Raised, at_home, check
