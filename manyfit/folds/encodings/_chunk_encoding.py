@@ -35,6 +35,7 @@ class ChunkEncoding(ChunkSums, Encoding):
     """`Encoding` of an X in chunks. A pass reads the columns of numbers that G holds, and no others."""
 
     table: ChunkTable
+    read_by_sklearn = False
 
     def _empty(self) -> ChunkEncoding:
         return ChunkEncoding(self.table)

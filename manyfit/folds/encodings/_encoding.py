@@ -51,9 +51,13 @@ class Encoding(MixedRows):
         How often a fold has asked to divide a column into ranges.
     asked : set
         Keys of the columns that were asked for since it was last emptied.
+    read_by_sklearn : bool
+        Whether scikit-learn can read X, too.
     most_made : int or None
         How many columns a step may make; None for no limit.
     """
+
+    read_by_sklearn = True
 
     def __init__(self, table: Table, most_made: int | None = None) -> None:
         self.table, self.most_made = table, most_made

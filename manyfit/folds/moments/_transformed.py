@@ -205,6 +205,7 @@ class TransformedMoments:
     # (p,), variances that the features would have if the columns that make up each of them all moved
     # together: rounding of the variances is relative to these. None if that is not known.
     sizes: Array | None = None
+    unscored: str = ""  # why scikit-learn cannot transform the test rows; empty if it can
 
     @classmethod
     def root(
