@@ -25,7 +25,7 @@ def test_every_path_that_is_named_exists(name: str) -> None:
 
 
 def misplaced(page: str) -> list[str]:
-    """Modules of manyfit that a page names and that are not there: without a folder, in the one named last."""
+    """Modules of manyfit that a page names and are not there: without a folder, in the one named last."""
     folder, found = ROOT, []
     for span in spans(page):
         path = ROOT / span if span.startswith("manyfit/") else folder / span
