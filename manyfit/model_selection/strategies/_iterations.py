@@ -115,7 +115,8 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     assert group.family is not None
     start = time.perf_counter()
     seen, splits, left = _pass_data(job, group.steps, data)
-    outcome.refused.update({(c, i): why for i, why in left.items() for c in group.candidates})
+    for i, error in left.items():
+        outcome.leave([(c, i) for c in group.candidates], error)
     n, k = len(group.candidates), len(splits)
     waiting: list[tuple[PendingAnswers, int, float]] = []
     fitted = retry_in_smaller_blocks(
@@ -169,9 +170,9 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
 
 def _pass_data(
     job: Job, steps: Sequence[StepSpec], data: FoldedMatrix
-) -> tuple[PassData, list[int], dict[int, str]]:
+) -> tuple[PassData, list[int], dict[int, Exception]]:
     """The data of all splits whose steps are seen through, the numbers of these, and why others are not."""
-    origin, left = finite_middle(data.X), dict[int, str]()
+    origin, left = finite_middle(data.X), dict[int, Exception]()
     groups, splits = data.splits.atom_groups, [*range(data.n_splits)]
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
@@ -179,11 +180,11 @@ def _pass_data(
             try:
                 views[i] = _map_behind(steps, data.start(i))
             except Exception as error:
-                left[i] = refusal_reason(error)
+                left[i] = error
     if left:
         splits = [i for i in splits if i not in left]
         if not splits:
-            raise Unsupported(left[0])
+            raise left[0]
         groups, views = only_splits(groups, splits), [views[i] for i in splits]
     found = PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
