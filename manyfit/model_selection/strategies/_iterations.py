@@ -15,7 +15,6 @@ from manyfit.folds import (
     FoldedMatrix,
     PassData,
     TransformedMoments,
-    Unsupported,
     finite_middle,
     is_row_source,
     only_splits,
