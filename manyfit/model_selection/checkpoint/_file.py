@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 
 from manyfit.cluster.inspection.versions import process_versions, version_differences
 from manyfit.model_selection.checkpoint._database import (
@@ -133,9 +132,7 @@ class Checkpoint:
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             self.write()
         finally:

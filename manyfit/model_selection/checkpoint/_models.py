@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from manyfit.model_selection.checkpoint._database import connect, transaction
@@ -180,13 +179,11 @@ class ModelCheckpoint(Checkpoint):
         except sqlite3.Error as error:
             self._warn(error, "continues and tries again; models of the last round are not in the file yet")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """See `Checkpoint`. The next rounds may write the models, but for an interrupt."""
-        if kind is not None:
+        if error[0] is not None:
             self._write_models()
-        super().__exit__(kind, value, trace)
+        super().__exit__(*error)
 
     def load(self, name: str, split: int, most: int) -> Trained | None:
         """A model of the file that has made at most so many calls; None if it cannot be read."""

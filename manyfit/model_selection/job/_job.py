@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyfit._compat import routing_enabled
 from manyfit._config import get_config
 from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
@@ -43,18 +42,6 @@ class Options:
     recording: Recording | None = None  # predictions that are recorded beside scores
     fits_within: Callable[[], AbstractContextManager[Any]] = nullcontext  # in every process that makes fits
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
-
-    @property
-    def fit_weights(self) -> list[Any]:
-        """Sample weights of fits as the user gave them; under metadata routing they may have any name."""
-        named = self.fit_params.items()
-        values = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
-        return [one for one in values if one is not None]
-
-    @property
-    def score_weights(self) -> Any:
-        """Sample weights of scores, as the user gave them, or None."""
-        return next((one for one in self.score_params.values() if one is not None), None)
 
 
 @dataclass(frozen=True)

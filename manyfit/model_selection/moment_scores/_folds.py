@@ -85,11 +85,6 @@ class MomentFolds:
         """The training moments of each split, before any step."""
         return [self.data.view(i) for i in range(self.n_splits)]
 
-    @property
-    def scales_only(self) -> bool:
-        """Whether all steps treat each column by itself and keep it, whatever the others are."""
-        return all(step.cls is StandardScaler for step in self.group.steps)
-
     def behind_steps(self, view: TransformedMoments) -> TransformedMoments:
         for step in self.group.steps:
             seen = apply_step(step.build(), view)
@@ -116,7 +111,7 @@ class MomentFolds:
 
     def fit_subsets(self, i: int, subsets: Array) -> LinearAnswers:
         """The fits of the last step on many sets of columns, (m, k), of split `i`, as one batch."""
-        if not self.scales_only:
+        if not all(step.cls is StandardScaler for step in self.group.steps):
             raise Unsupported("a step depends on which columns there are")
         return self.fit_view(self.seen[i], subsets)
 

@@ -162,7 +162,11 @@ class _Planner:
                 # An unknown parameter, say: fitted one by one, it raises again in scikit-learn's own words.
                 suggest_parameters(error, self.job.estimator, params)
                 message = shorten(str(error), 120, placeholder=" ...") or type(error).__name__
-                specs.append(" ".join([f"scikit-learn refuses the setting: {message}", *_notes(error)]))
+                specs.append(
+                    " ".join(
+                        [f"scikit-learn refuses the setting: {message}", *getattr(error, "__notes__", [])]
+                    )
+                )
         return specs
 
     def _place_families(self) -> tuple[list[int], dict[int, str]]:
@@ -278,10 +282,6 @@ class _Planner:
             strategy: Strategy = SHARED_STEPS if shares_steps and reason != WRITES else INDIVIDUAL_FITS
             specs = tuple(self.specs[c] for c in candidates)
             self.groups.append(strategy.serve(Batch(tuple(candidates), specs, reason=reason), self.facts))
-
-
-def _notes(error: BaseException) -> list[str]:
-    return getattr(error, "__notes__", [])
 
 
 def _opened(spec: PipelineSpec | str) -> PipelineSpec | str:

@@ -70,7 +70,8 @@ class Choice:
     @staticmethod
     def _error_of(results: Mapping[str, Any], key: str, row: int) -> float:
         name = key.removeprefix("mean_")
-        folds = [np.asarray(results[one])[row] for one in results if _is_split(one, name)]
+        columns = [one for one in results if one.startswith("split") and one.partition("_")[2] == name]
+        folds = [np.asarray(results[one])[row] for one in columns]
         return float(np.nan_to_num(standard_errors(np.array([folds], dtype=float))[0]))
 
 
@@ -238,10 +239,6 @@ def _refuse_results(name: str, given: Any) -> None:
     """Refuse the results of a search, which calls a function that was given as `refit` without a call."""
     if isinstance(given, Mapping) and "params" in given:
         raise ValueError(f"{name}: set refit={name}(), with parentheses, not refit={name}.")
-
-
-def _is_split(column: str, name: str) -> bool:
-    return column.startswith("split") and column.partition("_")[2] == name
 
 
 def _complexity(who: str, params: Sequence[Mapping[str, Any]], name: str, way: Way) -> Floats:

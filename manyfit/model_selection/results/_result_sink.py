@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from manyfit.model_selection.job._job import Job, Pair, Result
@@ -112,14 +111,12 @@ class ResultSink:
     def __enter__(self) -> ResultSink:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
             if self._checkpoint is not None:
-                self._checkpoint.__exit__(kind, value, trace)
+                self._checkpoint.__exit__(*error)
         finally:
-            self._bar.__exit__(kind, value, trace)
+            self._bar.__exit__(*error)
 
 
 def as_partial(

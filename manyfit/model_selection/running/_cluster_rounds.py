@@ -31,9 +31,6 @@ class WorkerRounds:
     prefix: str
     memory: int
 
-    def store(self) -> WorkerStore:
-        return WorkerStore(self)
-
 
 class WorkerStore(EnsembleStore):
     """Ensembles of an item on a worker: those of the last round are inputs of its task.

@@ -37,7 +37,7 @@ from manyfit.model_selection.running._unread_fits import (
 )
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
-from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items
+from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items, progress_of
 from manyfit.model_selection.strategies._strategy import RunContext, Schedule, Strategy, WorkItem
 
 FITTED_BEFORE = "scikit-learn had fitted it when the checkpoint was written"
@@ -88,7 +88,7 @@ def run(
     report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = finished.restored - finished.shared
     n_results = Counter(c for c, _ in results)
-    report.groups = [_describe(group, total, before, n_results) for group in plan.groups]
+    report.groups = [describe_group(group, total, before, n_results) for group in plan.groups]
     report.cross(crossed)
     report.passes += prepared.data.take_passes_predicted()
     report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
@@ -311,9 +311,8 @@ class _Run:
         """Print the lines of fits that no process of joblib has printed."""
         job = self.job
         if job.options.verbose > 1:
-            sizes = (len(job.candidates), job.splits.n_splits)
             for (c, i), result in sorted(results.items(), key=lambda item: item[0]):
-                progress = (c, sizes[0]), (i, sizes[1])
+                progress = progress_of(job, c, i)
                 print_start(job.options, job.candidates[c], progress)
                 print_end(job.options, job.candidates[c], progress, result)
 
@@ -322,7 +321,7 @@ def _needs_fit_each(group: Group) -> bool:
     return group.strategy == FOLD_FAMILIES and group.fits_planned == group.fits_requested
 
 
-def _describe(
+def describe_group(
     group: Group, outcome: TaskResult, before: Collection[Pair], made: Mapping[int, int]
 ) -> dict[str, object]:
     """Describe a group for the report; `before` are pairs that were fitted one by one before a resume.

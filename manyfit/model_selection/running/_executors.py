@@ -129,8 +129,7 @@ def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> 
     """Arguments of `make_fits` for a bundle, which is added to those that were sent."""
     function, common = fit_and_score_call(arguments_of_fits(job.options))
     splits = {i: job.splits.indices(i) for _, i in bundle}
-    sizes = (len(job.candidates), job.splits.n_splits)
-    fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(c, i, sizes)) for c, i in bundle]
+    fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(job, c, i)) for c, i in bundle]
     sent.append(bundle)
     data, options = (job.estimator, job.X, job.y), job.options
     return len(sent) - 1, function, data, common, fits, options.host_fallback, options.fits_within

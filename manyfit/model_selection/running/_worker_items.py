@@ -90,7 +90,7 @@ def _run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     if common.rounds is None:
         return _run_in_context(item, _context(common))
     rounds, number = common.rounds
-    store = rounds.store()
+    store = WorkerStore(rounds)
     with continuing(ContinuedFits(store, number)) as fits:
         done = _run_in_context(item, _context(common))
     outcome = done.result if isinstance(done, PartialResult) else done

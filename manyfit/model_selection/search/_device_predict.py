@@ -1,7 +1,7 @@
 """Methods of a fitted search on device data that have to be copied to the host."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from manyfit._compat import map_scorers
@@ -26,7 +26,7 @@ def call_with_device_data(
     in_chunks = any(isinstance(value, ChunkRows) for value in (*args, *kwargs.values()))
     if in_chunks and best is not None and inner.__name__ in ROWWISE and is_dask(given[0]):
         return lazily(best, inner.__name__, given[0])
-    if best is not None and _reads_no_chunks(best, (*args, *kwargs.values())):
+    if best is not None and in_chunks and why_not_in_chunks(best) is not None:  # it was fitted to a sample
         by_block = copy.copy(search)
         by_block.best_estimator_ = ParallelPostFit(best)
         return inner(by_block, *args, **kwargs)
@@ -43,11 +43,6 @@ def call_with_device_data(
     if inner.__name__ == "score" and is_drop_in(best):
         return _score_on_device(search, inner, *args, **kwargs)
     return inner(search, *args, **kwargs)
-
-
-def _reads_no_chunks(best: Any, values: Sequence[Any]) -> bool:
-    """Whether X is read in chunks, and an estimator, which was fitted to a sample, reads rows in memory."""
-    return any(isinstance(one, ChunkRows) for one in values) and why_not_in_chunks(best) is not None
 
 
 def _loaded(

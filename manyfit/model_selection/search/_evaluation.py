@@ -18,9 +18,7 @@ from manyfit.families import continued_fits
 from manyfit.folds import Splits
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Recording
-from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._planner import Prepared, prepare
-from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
@@ -153,7 +151,7 @@ class Evaluation:
 
     def may_doubt(self, best: int) -> bool:
         """Whether shared scores are replaced if the refit of the best setting stops early."""
-        own = self._round_of(best)
+        own = self.round_of(best)
         return bool(own.in_doubt(best - own.before))
 
     def refit_doubts(self, best: int, refitted: Any, raised: bool) -> bool:
@@ -164,7 +162,7 @@ class Evaluation:
         """
         if not (self.may_doubt(best) and (raised or stopped_early(refitted))):
             return False
-        own = self._round_of(best)
+        own = self.round_of(best)
         self._fit_again(own, own.in_doubt(best - own.before))
         self._format(own.job.splits.n_splits)
         return True
@@ -172,7 +170,7 @@ class Evaluation:
     def predictions(self, recording: Recording, best: int | None) -> Any:
         """The out-of-fold predictions of a setting, or of all; None for those without fits of all splits."""
         start = time.perf_counter()
-        own = self._rounds[-1] if best is None else self._round_of(best)
+        own = self._rounds[-1] if best is None else self.round_of(best)
         asked = range(len(own.job.candidates)) if best is None else [best - own.before]
         fitted = [c for c in asked if self._is_fitted(own.before + c, own.job.splits.n_splits)]
         parts = collect_predictions(own.job, fitted, recording, own.arrivals.predicted)
@@ -184,15 +182,8 @@ class Evaluation:
         results = self.out[candidate * k : (candidate + 1) * k]
         return not any(isinstance(one, NotMade) or one["fit_error"] is not None for one in results)
 
-    def rowwise_of(self, best: int) -> RowwiseOutputs | None:
-        """What the round of the best setting has made of all rows."""
-        return self._round_of(best).arrivals.rowwise
-
-    def chunks_of(self, best: int) -> SearchData | None:
-        """The data of the round of the best setting, if X is read in chunks."""
-        return self._round_of(best).data
-
-    def _round_of(self, best: int) -> Round:
+    def round_of(self, best: int) -> Round:
+        """The round in which the best setting was evaluated."""
         return next(one for one in reversed(self._rounds) if one.before <= best)
 
     def _fit_again(self, own: Round, pairs: Collection[Pair]) -> None:

@@ -34,9 +34,9 @@ def refit_shared(
     estimator: Any, evaluation: Any, best: int, data: tuple[Any, ...], params: Mapping[str, Any]
 ) -> Any:
     """Fit the best estimator by what its search has made; None if it is fitted in the usual way."""
-    searched = evaluation.chunks_of(best)
-    if searched is None:
-        return fit_on_all_rows(estimator, evaluation.rowwise_of(best), data, params)
+    own = evaluation.round_of(best)
+    if own.data is None:
+        return fit_on_all_rows(estimator, own.arrivals.rowwise, data, params)
     if not isinstance(data[0], ChunkRows):
         return None
     from manyfit.estimators.chunks.frames import begins_with_columns, fit_behind_columns
@@ -44,7 +44,7 @@ def refit_shared(
     if not begins_with_columns(estimator):
         return None
     steps = PipelineReader(estimator).read({}).opened.steps
-    return fit_behind_columns(estimator, data[0], searched.columns.encoding_behind(steps), data[1], params)
+    return fit_behind_columns(estimator, data[0], own.data.columns.encoding_behind(steps), data[1], params)
 
 
 def fit_on_all_rows(

@@ -25,7 +25,9 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
     job = data_for_fits(job)
     k = job.splits.n_splits
     # Its own generator: the choice must not advance the user's random states.
-    made = [j for j, one in enumerate(results) if not (isinstance(one, NotMade) or _has_failed(job, one))]
+    made = [j for j, one in enumerate(results) if not isinstance(one, NotMade)]
+    if job.options.fit_timeout is not None:  # nothing would end here what it has ended
+        made = [j for j in made if results[j]["fit_error"] is None]
     chosen = np.random.default_rng().choice(made, size=min(n, len(made)), replace=False)
     quiet = replace(job.options, verbose=0)
     folds = FoldStore(job.X, job.y, job.splits, quiet, False)
@@ -39,11 +41,6 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
             row["seconds"] = theirs["fit_time"] + theirs["score_time"]
     report.spend("verify", time.perf_counter() - start)
     return rows
-
-
-def _has_failed(job: Job, result: Result) -> bool:
-    """Whether a fit may have been ended by `fit_timeout`; nothing would end it here."""
-    return job.options.fit_timeout is not None and result["fit_error"] is not None
 
 
 def _compare(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:

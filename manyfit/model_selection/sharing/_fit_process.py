@@ -16,7 +16,7 @@ import struct
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import cloudpickle
@@ -56,9 +56,9 @@ class FitRequest:
     i: int
     split: tuple[Any, Any]
     progress: Any
-    config: dict[str, Any]
-    filters: list[Any]
-    random_state: Any
+    config: dict[str, Any] = field(default_factory=sklearn.get_config)
+    filters: list[Any] = field(default_factory=lambda: list(warnings.filters))
+    random_state: Any = field(default_factory=np.random.get_state)
     seconds: float = 0.0
 
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import sklearn
 
 from manyfit.model_selection.sharing._deferred_warnings import in_main_thread
 from manyfit.model_selection.sharing._fit_process import FitAnswer, FitData, FitRequest, receive, send
@@ -54,14 +53,6 @@ def fit_within(seconds: float, data: FitData, request: FitRequest) -> Any:
     if answer.error is not None:
         raise answer.error
     return answer.result
-
-
-def new_request(function: Any, estimator: Any, params: Any, i: int, split: Any, progress: Any) -> FitRequest:
-    """A request with the configuration, warning filters and random state of this process."""
-    return FitRequest(
-        function, estimator, params, i, split, progress, sklearn.get_config(), list(warnings.filters),
-        np.random.get_state(),
-    )  # fmt: skip
 
 
 class _FitProcess:

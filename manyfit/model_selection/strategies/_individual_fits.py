@@ -24,9 +24,9 @@ from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn, has_failed, trial
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
-from manyfit.model_selection.sharing._fit_process import FitData
+from manyfit.model_selection.sharing._fit_process import FitData, FitRequest
 from manyfit.model_selection.sharing._fold_store import FoldStore
-from manyfit.model_selection.sharing._timed_fits import FitProcessDied, FitTooLong, fit_within, new_request
+from manyfit.model_selection.sharing._timed_fits import FitProcessDied, FitTooLong, fit_within
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.strategies._strategy import Batch, RunContext, Schedule, Strategy, WorkItem
 
@@ -203,7 +203,7 @@ def fit_setting(
 
     If that fails, scikit-learn's classes repeat it.
     """
-    progress = progress_of(c, i, (len(job.candidates), job.splits.n_splits))
+    progress = progress_of(job, c, i)
     if job.options.fit_timeout is not None:
         return _fit_within(job.options.fit_timeout, job, c, i, folds, progress)
     own = job.by_sklearnex.get(c)
@@ -220,7 +220,7 @@ def fit_setting(
 def _fit_within(seconds: float, job: Job, c: int, i: int, folds: FoldStore, progress: Any) -> Result:
     """Fit and score a pair in another process, which is ended if that takes too long."""
     params = job.candidates[c]
-    request = new_request(fit_with_sklearn, job.estimator, params, i, folds.split(i), progress)
+    request = FitRequest(fit_with_sklearn, job.estimator, params, i, folds.split(i), progress)
     try:
         result: Result = fit_within(seconds, FitData(job.X, job.y, job.options), request)
         return result
@@ -230,9 +230,9 @@ def _fit_within(seconds: float, job: Job, c: int, i: int, folds: FoldStore, prog
     return _result_of_failure(job, (c, i), error)
 
 
-def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:
+def progress_of(job: Job, c: int, i: int) -> Any:
     """The position of a fit among settings and splits, as scikit-learn's messages print it."""
-    return (c, sizes[0]), (i, sizes[1])
+    return (c, len(job.candidates)), (i, job.splits.n_splits)
 
 
 def _result_after_loss(job: Job, pair: Pair, lost: WorkerLost) -> Result:
@@ -247,8 +247,7 @@ def _result_of_failure(job: Job, pair: Pair, error: Exception) -> Result:
     """The outcome of a failed fit in scikit-learn: an error score, or the exception."""
     c, i = pair
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
-    sizes = (len(job.candidates), job.splits.n_splits)
-    result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress_of(c, i, sizes))
+    result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress_of(job, c, i))
     # As of any fit that fails: an estimator that is not fitted.
     if job.options.return_estimator:
         result["estimator"] = build_setting(job.estimator, job.candidates[c])

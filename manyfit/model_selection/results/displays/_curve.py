@@ -235,7 +235,8 @@ class SearchCurveDisplay:
         ax.set_ylabel(f"mean {'' if len(drawn) > 1 else drawn[0] + ' '}{self.score_name}")
         if self.edge and "test" in drawn:
             end = "largest" if self.edge == "upper" else "smallest"
-            style.put_note(ax, f"the best value is the {end} that was tried")
+            note = f"the best value is the {end} that was tried"
+            ax.set_title(note, loc="left", color=style.MUTED, fontsize="medium")
         style.make_plain(ax)
         style.put_legend(ax, "right", 2)
         self.ax_, self.figure_ = ax, ax.figure

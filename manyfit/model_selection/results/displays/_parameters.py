@@ -181,17 +181,12 @@ def _text(value: Any) -> str:
     elif isinstance(value, str | np.generic):
         text = str(value)
     elif hasattr(value, "get_params") and not isinstance(value, type):
-        text = _estimator_text(value)
+        text = " ".join(repr(value).split())
+        text = text if len(text) <= LONGEST_TEXT else type(value).__name__
     else:
         text = getattr(value, "__qualname__", None) or repr(value)
     text = " ".join(text.split())
     return shorten(text, LONGEST_TEXT)
-
-
-def _estimator_text(estimator: Any) -> str:
-    """An estimator with the parameters that are not defaults, or its class if that is too long."""
-    text = " ".join(repr(estimator).split())
-    return text if len(text) <= LONGEST_TEXT else type(estimator).__name__
 
 
 def shorten(text: str, longest: int) -> str:

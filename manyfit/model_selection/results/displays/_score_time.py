@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from manyfit._compat import check_matplotlib_support
 from manyfit.model_selection.results.displays import _style as style
 from manyfit.model_selection.results.displays._parameters import describe_settings
-from manyfit.model_selection.results.displays._scores import read_scores
+from manyfit.model_selection.results.displays._scores import OWN_FITS, read_scores
 
 Kind = Literal["fit", "score", "total"]
-# Groups of these kinds fit each setting; the others fit together, and divide the time evenly.
-_OWN_FITS = ("one by one", "shared steps")
 _MOST_NAMED = 8
 _NARROW_LINE = 40  # characters
 _WIDE = 20  # times that differ by more are drawn on a log axis
@@ -210,6 +208,6 @@ def _front(times: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np
 def _shared_candidates(search: Any) -> list[int]:
     """Rows of `cv_results_` of groups whose fits were made together, if not all were left to scikit-learn."""
     groups = getattr(getattr(search, "report_", None), "groups", [])
-    groups = [group for group in groups if group["kind"] not in _OWN_FITS]
+    groups = [group for group in groups if group["kind"] not in OWN_FITS]
     groups = [group for group in groups if sum(group["left_to_sklearn"].values()) < group["fits_requested"]]
     return [c for group in groups for c in group.get("candidates", ())]

@@ -17,6 +17,8 @@ from manyfit.model_selection.results.displays._parameters import Parameter, read
 
 Floats = NDArray[np.float64]
 _PREFIX = "mean_test_"
+# Groups of these kinds fit each setting; the others fit together, and divide the time evenly.
+OWN_FITS = ("one by one", "shared steps")
 
 
 @dataclass(frozen=True, eq=False)

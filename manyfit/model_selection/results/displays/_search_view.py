@@ -17,12 +17,11 @@ from manyfit.model_selection.results.displays._heatmap import SearchHeatmapDispl
 from manyfit.model_selection.results.displays._parallel import SearchParallelDisplay
 from manyfit.model_selection.results.displays._parameters import describe_settings, number_text
 from manyfit.model_selection.results.displays._score_time import ScoreTimeDisplay
-from manyfit.model_selection.results.displays._scores import SearchScores, read_scores
+from manyfit.model_selection.results.displays._scores import OWN_FITS, SearchScores, read_scores
 from manyfit.model_selection.results.displays._sharing import SharingDisplay
 from manyfit.model_selection.results.displays._slices import varying
 
 _DPI = 80
-_OWN_FITS = ("one by one", "shared steps")  # kinds of groups whose times are those of a setting
 
 
 def as_html(search: Any) -> str:
@@ -87,7 +86,7 @@ def _pictures_of_scores(search: Any, scores: SearchScores) -> Iterator[str]:
     if len(final.params) > 1 and final.folds.shape[1] > 1:
         size = 8.4, 1.8 + 0.3 * min(len(final.params), 15)
         yield _draw("Differences to the best, by split", FoldScoresDisplay.from_search, search, size)
-    if len(scores.params) > 1 and any(group["kind"] in _OWN_FITS for group in search.report_.groups):
+    if len(scores.params) > 1 and any(group["kind"] in OWN_FITS for group in search.report_.groups):
         yield _draw("Scores and times", ScoreTimeDisplay.from_search, search, (9, 4.4))
 
 

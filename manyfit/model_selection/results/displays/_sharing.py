@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 from manyfit._compat import check_matplotlib_support
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays import _style as style
+from manyfit.model_selection.results.displays._scores import OWN_FITS
 
-_OWN_FITS = ("one by one", "shared steps")
 _MOST_GROUPS, _LONGEST = 10, 34
 
 
@@ -129,7 +129,7 @@ class SharingDisplay:
                     "settings": len(one.candidates),
                     "fits_requested": one.fits_requested,
                 },
-                one.fits_requested if one.kind in _OWN_FITS else 0,
+                one.fits_requested if one.kind in OWN_FITS else 0,
                 min(one.fits_undecided, one.fits_requested),
             )
             for one in plan.groups
@@ -243,7 +243,7 @@ class SharingDisplay:
 
 
 def _fits_single(group: Mapping[str, Any]) -> int:
-    if group["kind"] in _OWN_FITS:
+    if group["kind"] in OWN_FITS:
         return int(group["fits_requested"])
     return int(sum(group["left_to_sklearn"].values()))
 

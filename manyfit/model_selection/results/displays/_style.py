@@ -90,10 +90,6 @@ def _width(ax: Any) -> float:
     return float((ax.figure.bbox.width if alone else ax.bbox.width / _SHARE) / ax.figure.dpi)
 
 
-def put_note(ax: Any, text: str) -> None:
-    ax.set_title(text, loc="left", color=MUTED, fontsize="medium")
-
-
 def scale_axis(ax: Any, which: str, parameter: Parameter) -> None:
     """Give the x or y axis the scale, ticks and label of a parameter."""
     axis = getattr(ax, f"{which}axis")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -195,11 +196,12 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         self.study_ = source.study
         if self.study is not None:
             source.try_best_again(self.n_trials)
-        start, left, evaluated = time.perf_counter(), self.n_trials, False
+        end = math.inf if self.time_budget is None else time.perf_counter() + self.time_budget
+        left, evaluated = self.n_trials, False
         context = callback_ctx.subcontext(task_name="search", max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
         try:
-            while left and not (source.is_exhausted or (evaluated and self._is_over(start))):
+            while left and not (source.is_exhausted or (evaluated and time.perf_counter() >= end)):
                 self._batch = source.ask(min(self.batch_size, left))
                 left -= min(self.batch_size, left)
                 if self._batch:
@@ -215,9 +217,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
             source.give_up()
             self.__dict__.pop("_batch", None)
             self.__dict__.pop("_race", None)
-
-    def _is_over(self, start: float) -> bool:
-        return self.time_budget is not None and time.perf_counter() - start >= self.time_budget
 
     def _evaluate(
         self, source: StudySource, objectives: Sequence[str], evaluate: Callable[..., Any], context: Any

@@ -37,7 +37,7 @@ from manyfit.model_selection.sharing.transformers._column_slices import (
     with_transform_slices,
 )
 from manyfit.model_selection.sharing.transformers._composite_rules import shares_parts, was_fully_shareable
-from manyfit.model_selection.sharing.transformers._nested_fits import NestedFit
+from manyfit.model_selection.sharing.transformers._nested_fits import fit_nested
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -117,9 +117,7 @@ class CachedTransformer(Wrapped):
             assert fresh is not None
             before = cache.fits_requested
             with cache.noting_failure(key):
-                done, output = (
-                    (False, None) if params else self._shared_fit_nested(fresh, method, X, token, y)
-                )
+                done, output = (False, None) if params else fit_nested(self, fresh, method, X, token, y)
                 if not done:
                     output = self._shared_run(fresh, method, X, token, y, params)
             entry = self._shared_entry(fresh, output, method)
@@ -132,21 +130,6 @@ class CachedTransformer(Wrapped):
         if cache.rowwise is not None and entry.has_output:
             cache.rowwise.follow(inner, token, key)
         return self._shared_use(entry, key)
-
-    def _shared_fit_nested(
-        self, fresh: Any, method: str, X: Any, token: int | None, y: Any
-    ) -> tuple[bool, Any]:
-        """Fit by a fit that serves several settings: whether there is one, and the output."""
-        nested = NestedFit(
-            fresh,
-            self._shared_cache,
-            (token, self._shared_cache.token(y)),
-            X,
-            lambda one, how: self._shared_run(one, how, X, token, y, {}),
-            lambda call: self._shared_call(call, token, (X,), {}),
-            only_reads=self._shared_only_reads,
-        )
-        return nested.fit(method)
 
     def _shared_run(
         self, estimator: Any, method: str, X: Any, token: int | None, y: Any, params: dict[str, Any]

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from manyfit.model_selection.job._job import Result
+from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.running._engine import describe_group
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 
 
@@ -77,16 +80,6 @@ def count_fits(report: Report, name: str, n_models: int, n_splits: int, n_traine
     """
     n = n_models * n_splits
     report.fits_requested, report.fits_done, report.fits_restored = n, n_trained, n - n_trained
-    report.groups = [
-        {
-            "kind": INDIVIDUAL_FITS.kind,
-            "estimator": name,
-            "settings": n_models,
-            "candidates": tuple(range(n_models)),
-            "fits_requested": n,
-            "reason": "models are trained further, each by itself",
-            "fits_undecided": 0,
-            "decided_by": "",
-            "left_to_sklearn": {},
-        }
-    ]
+    models, reason = tuple(range(n_models)), "models are trained further, each by itself"
+    group = Group(INDIVIDUAL_FITS, models, name, n, n, reason=reason)
+    report.groups = [describe_group(group, TaskResult(), (), dict.fromkeys(models, n_splits))]
