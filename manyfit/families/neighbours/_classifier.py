@@ -1,13 +1,13 @@
 """KNeighborsClassifier: the votes of the neighbours, added one neighbour after the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
-from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._answers import NeighborsFamily, Respond, Votes
 from manyfit.families.neighbours._label_columns import LabelColumn, classes_of_columns, joined
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import Array, register_family
@@ -27,31 +27,16 @@ class NeighborsClassifierFamily(NeighborsFamily):
 
     serves = (KNeighborsClassifier,)
 
-    def _answers(
-        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
-    ) -> NeighborAnswers:
-        if y.ndim == 2:
-            return self._answers_of_columns(votes, find, y, refused)
+    def methods(self, y: Array) -> tuple[Array, dict[str, Respond], Any]:
+        if y.ndim == 2:  # labels only: probabilities of several columns are a list of arrays
+            of_columns, codes = classes_of_columns(y)
+            return codes, {"predict": partial(_labels_of_columns, of_columns)}, of_columns
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise Unsupported("the training rows have one class")
-        n = len(classes)
-        methods = {
-            "predict": partial(_labels, classes),
-            "predict_proba": partial(_probabilities, n),
-        }
-        fits = find(codes.reshape(-1))
-        return NeighborAnswers(votes, fits, methods, n, refused, classes=classes, fits_made=len(fits.fitted))
-
-    def _answers_of_columns(
-        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
-    ) -> NeighborAnswers:
-        """Labels only: probabilities of several columns are a list of arrays."""
-        classes, codes = classes_of_columns(y)
-        fits, methods = find(codes), {"predict": partial(_labels_of_columns, classes)}
-        made: Any = classes
-        n = len(classes)
-        return NeighborAnswers(votes, fits, methods, n, refused, classes=made, fits_made=len(fits.fitted))
+        probabilities = partial(_probabilities, len(classes))
+        methods = {"predict": partial(_labels, classes), "predict_proba": probabilities}
+        return codes.reshape(-1), methods, classes
 
 
 def _totals(

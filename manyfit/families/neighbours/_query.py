@@ -12,13 +12,21 @@ import sklearn
 from threadpoolctl import ThreadpoolController
 
 from manyfit._compat import neighbors_query, openmp_threads, votes_need_plain_labels
-from manyfit.families.protocol import Array
-from manyfit.folds import Unsupported
+from manyfit.families.protocol import Array, ModelAnswers, Role
+from manyfit.folds import Fold, Unsupported
 
 # Sums of squares of whole numbers up to this one are exact; a quarter of it for the parts of a distance.
 LARGEST_WHOLE = 2.0**51
 # Values that are multiples of one over this number count as whole: pixels divided by 16, for instance.
 FRACTIONS = 2.0**10
+
+
+class NeighborhoodAnswers(ModelAnswers):
+    """What each setting asks of neighbours that are found once for the rows of a role of the fold."""
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`; neighbours are found, or refused, before a method is read."""
+        return self.predictions((role, fold), self.models)
 
 
 class Query:
