@@ -17,8 +17,7 @@ from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
-from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments
-from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows

@@ -8,8 +8,7 @@ import numpy as np
 
 from manyfit.folds._fold import Fold
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, Labels
-from manyfit.folds.moments._moments import AtomRanges, Moments
-from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.moments._moments import AtomRanges, Moments, require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._source import RowSource

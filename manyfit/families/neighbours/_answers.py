@@ -8,10 +8,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from manyfit._compat import algorithm_of
-from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
 from manyfit.families.neighbours._left_out import LeftOutNeighbors, RowsLeftOut
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
-from manyfit.families.neighbours._query import NeighborhoodAnswers
+from manyfit.families.neighbours._query import (
+    NeighborhoodAnswers,
+    require_metric,
+    require_rows,
+    require_weighting,
+)
 from manyfit.families.protocol import (
     Answers,
     Array,

@@ -8,8 +8,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 
-from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
-from manyfit.families.neighbours._query import NeighborhoodAnswers, chunk_size
+from manyfit.families.neighbours._query import (
+    NeighborhoodAnswers,
+    chunk_size,
+    require_metric,
+    require_rows,
+    require_weighting,
+)
 from manyfit.families.neighbours._radius_answers import Fit, Respond, Within, radius_responses
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
 from manyfit.families.protocol import (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from manyfit.families.neighbours._checks import require_rows
+from manyfit.families.neighbours._query import require_rows
 from manyfit.families.neighbours._radius_query import Ball, RadiusQuery
 from manyfit.families.protocol import Array, Responses, Role, refused_warnings
 from manyfit.folds import Fold
