@@ -21,7 +21,6 @@ from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
 from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
-from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
@@ -91,7 +90,7 @@ class LinearSVCFamily(_SquaredLossFamily):
             )
             # Each row of either class has a loss of one at the start.
             model = _model(estimator, settings, rowwise, rarest_share(own, folded), 1.0)
-            fits.append(fit_path(folded, model, LBFGS()))
+            fits.append(fit_path(folded, model))
         fitted = map(PathSolution.side_by_side, zip(*fits, strict=True))
         yield from linked_answers(fitted, Decisions(classes))
 
@@ -114,7 +113,7 @@ class LinearSVRFamily(_SquaredLossFamily):
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
-        yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
+        yield from linked_answers(fit_path(folded, model), Identity())
 
 
 def _model(estimator: Any, settings: Settings, rowwise: RowLoss, rarest: float, loss: float) -> Model:

@@ -19,12 +19,12 @@ from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.encodings._known_numbers import KnownNumbers, SummedNumbers
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.moments._classes import merge_spreads
-from manyfit.folds.moments._host import median_row
+from manyfit.folds.moments._host import evenly_spread, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
-from manyfit.folds.rows.chunks._rows import ChunkRows, evenly_spread
+from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
 from manyfit.folds.splits._atoms import Array, Rows
 
