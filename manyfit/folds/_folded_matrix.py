@@ -245,9 +245,7 @@ class _SplitFold:
         """See `Fold`."""
         return None
 
-    @property
-    def X_train_score(self) -> Array:
-        return self._data.X.take(self._train)
+    X_train_score = X_train
 
     @property
     def y_train(self) -> Array:

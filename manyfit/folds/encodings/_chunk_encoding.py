@@ -16,7 +16,7 @@ from manyfit.folds._row_index import n_rows
 from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import EncodedFold, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
-from manyfit.folds.encodings._known_numbers import KnownNumbers, SummedNumbers
+from manyfit.folds.encodings._known_numbers import KnownNumbers, SummedNumbers, apply_function
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.moments._classes import merge_spreads
 from manyfit.folds.moments._host import evenly_spread, median_row
@@ -75,10 +75,7 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def _numbers_in_chunk(self, j: int, function: Function, table: Table, place: int) -> Array:
         """The columns of G of a column of X, in the rows of a chunk."""
-        values = table.numbers(place)
-        if function is not None:
-            with np.errstate(all="ignore"):
-                values = function(values)
+        values = apply_function(function, table.numbers(place))
         if not self.number_has_gaps(j, function):
             return values
         gaps = np.isnan(values)

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyfit.exceptions import Unsupported
+from manyfit.folds._row_index import RowReader
 from manyfit.folds.splits._atoms import Array, Rows
 
 # Rows are summed about a point; where its distance from their mean, squared, is more than so many
@@ -50,14 +51,8 @@ SummedMoments = list[tuple[Moments, int]]
 """Moments of some sets of rows, each with the number of rows that were read for it."""
 
 
-class MomentSource(Protocol):
+class MomentSource(RowReader, Protocol):
     """The part of `RowSource` that moments are made of."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def take(self, rows: Any) -> Array:
-        """Some rows."""
 
     def moments(self, Y: Any, atoms: Sequence[Rows], weights: Any = None) -> SummedMoments:
         """Moments of ``[X, Y]`` over each atom."""
