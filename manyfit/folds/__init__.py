@@ -40,11 +40,10 @@ from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._mixed import MixedPasses
 from manyfit.folds.passes._protocol import Passes
-from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
-from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._csr import CsrRows, merge_rare_features
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories

@@ -13,7 +13,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import check_parameters, column_indices, own_output_container
-from manyfit.families.protocol import affine_step_of, column_step_of, register_column_step
+from manyfit.families.protocol import ColumnStep, affine_step_of, column_step_of, register_column_step
 from manyfit.folds import (
     FoldColumns,
     LinearColumns,
@@ -147,7 +147,7 @@ def _weights(step: Any, names: Iterable[str] | None = None) -> dict[str, float]:
     return weights
 
 
-class ColumnTransformerStep:
+class ColumnTransformerStep(ColumnStep):
     """ColumnTransformer (1.9): columns by name, position, mask or dtype."""
 
     serves = (ColumnTransformer,)
@@ -165,7 +165,6 @@ class ColumnTransformerStep:
         check_step(step.remainder)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind all transformers."""
         return _joined(columns, self._branches(step, columns), float(step.sparse_threshold))
 
     def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns, float]]:
@@ -217,7 +216,7 @@ def _combiner(encoder: Any) -> Any:
     return getattr(encoder, "feature_name_combiner", None)
 
 
-class FeatureUnionStep:
+class FeatureUnionStep(ColumnStep):
     """FeatureUnion (1.9): all transformers read all columns."""
 
     serves = (FeatureUnion,)
@@ -230,13 +229,12 @@ class FeatureUnionStep:
             check_step(transformer)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind all transformers."""
         weights = _weights(step, [name for name, _ in step.transformer_list])
         kept = [(name, one) for name, one in step.transformer_list if one != "drop"]
         return _joined(columns, ((one, columns, weights.get(name, 1.0)) for name, one in kept), np.inf)
 
 
-class PipelineStep:
+class PipelineStep(ColumnStep):
     """A pipeline of transformers, as a branch of another step."""
 
     serves = (Pipeline,)
@@ -248,13 +246,12 @@ class PipelineStep:
             check_step(inner)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind all steps."""
         for _, inner in step.steps:
             columns = _branch(inner, columns)
         return columns
 
 
-class PassthroughStep:
+class PassthroughStep(ColumnStep):
     """The text "passthrough", or None in a pipeline: columns stay as they are."""
 
     serves = (str, type(None))
@@ -264,7 +261,6 @@ class PassthroughStep:
             raise Unsupported(f"{step!r} is no transformer")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns themselves."""
         return columns
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from manyfit.families.protocol import Array, register_column_step
+from manyfit.families.protocol import Array, ColumnStep, register_column_step
 from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, Unsupported, as_categories
 
 Codes = tuple[int, ...]
 
 
-class OneHotEncoderStep:
+class OneHotEncoderStep(ColumnStep):
     """OneHotEncoder (1.9).
 
     Categories of the training rows in sorted order, the missing one last, or those that are given;
@@ -31,7 +31,6 @@ class OneHotEncoderStep:
         _require_dtype(step)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the encoder."""
         entries, start, stored = list[Any](), 0, 0
         for k, column in _read(step, columns):
             train, _ = columns.fold.counts(column.j)
@@ -81,7 +80,7 @@ class OneHotEncoderStep:
         return places[0] - int(infrequent[: places[0]].sum())
 
 
-class OrdinalEncoderStep:
+class OrdinalEncoderStep(ColumnStep):
     """OrdinalEncoder (1.9): the rank of a category among those of the training rows, or among given ones."""
 
     serves = (OrdinalEncoder,)
@@ -98,7 +97,6 @@ class OrdinalEncoderStep:
             raise Unsupported(f"unknown_value does not fit dtype={step.dtype!r}")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the encoder."""
         entries = []
         for k, column in _read(step, columns):
             known = seen(columns, column, given(step, k, column))

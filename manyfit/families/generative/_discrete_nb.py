@@ -3,9 +3,9 @@
 scikit-learn's own formulas are applied to its own counts, so that no bit differs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -14,18 +14,18 @@ from sklearn.preprocessing import binarize
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     fit_once,
     given_priors,
     joint_probabilities,
     labels_of_largest,
-    make_models,
     one_fit_cost,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
     Array,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
     Responses,
     Setting,
@@ -34,7 +34,7 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 # scikit-learn warns of a smaller alpha, or takes the logarithm of zero.
 MIN_ALPHA = 1e-10
@@ -55,7 +55,7 @@ class Linear(NamedTuple):
     at_zero: Array | float  # (n_classes,)
 
 
-class CountFamily(Family):
+class CountFamily(FoldFamily):
     """Classifiers that count: `_linear` says what one setting makes of the counts of a fit.
 
     The weights of one setting at a time are in memory, since text has many features.
@@ -65,8 +65,6 @@ class CountFamily(Family):
     """
 
     free = frozenset({"alpha", "force_alpha", "fit_prior", "class_prior"})
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
 
     def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
@@ -77,16 +75,14 @@ class CountFamily(Family):
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=8.0, predict=2.0 * max(shape.n_classes, 1))
 
-    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ClassAnswers:
         # Parameters that the counts do not depend on, at values that are always taken.
         params = {name: value for name, value in _PLAIN.items() if name in self.free}
-        for i in range(folded.n_splits):
-            fitted = fit_once(estimator, params, folded.fold(i))
-            if not fitted.class_count_.sum() > 0:
-                raise Unsupported("the weights of the training rows are all zero")
-            models, refused = make_models(partial(_smoothing, fitted), settings)
-            predictions = partial(self._predictions, fitted)
-            yield ClassAnswers(models, predictions, classes=fitted.classes_, refused=refused, fits_made=1)
+        fitted = fit_once(estimator, params, fold)
+        if not fitted.class_count_.sum() > 0:
+            raise Unsupported("the weights of the training rows are all zero")
+        predictions = partial(self._predictions, fitted)
+        return class_answers(partial(_smoothing, fitted), settings, predictions, fitted.classes_)
 
     def _linear(self, fitted: Any, one: Smoothing) -> Linear:
         raise NotImplementedError

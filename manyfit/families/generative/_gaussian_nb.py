@@ -9,11 +9,11 @@ from sklearn.naive_bayes import GaussianNB
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     fit_once,
     given_priors,
     joint_probabilities,
     labels_of_largest,
-    make_models,
     one_fit_cost,
     rowwise,
     strict_arithmetic,
@@ -113,10 +113,10 @@ class GaussianFamily(Family):
                 is_in_chunks = folded.is_in_chunks
             exact = cache(partial(_exact_fit, estimator, folded.fold(i), is_in_chunks))
             one = exact() if merged is None else merged
-            models, refused = make_models(partial(_gaussians, one), settings)
             predictions = partial(_predictions, one, exact)
-            fits_made = int(merged is None)
-            yield ClassAnswers(models, predictions, classes=one.classes, refused=refused, fits_made=fits_made)
+            yield class_answers(
+                partial(_gaussians, one), settings, predictions, one.classes, int(merged is None)
+            )
 
 
 def _merged_fit(sums: ClassSpreads, settings: Settings) -> OneFit | None:

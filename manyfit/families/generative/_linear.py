@@ -12,9 +12,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from manyfit._compat import lda_svd_divisor
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     given_priors,
     in_row_blocks,
-    make_models,
     rowwise,
     strict_arithmetic,
 )
@@ -102,10 +102,7 @@ class LinearDiscriminantFamily(Family):
                 raise Unsupported("shrinkage leaves one column as it is: rounding would rank settings")
             spectra: dict[Any, Spectrum] = {}
             make = partial(_discriminant, classes, rows, estimator.solver, spectra)
-            models, refused = make_models(make, settings)
-            yield ClassAnswers(
-                models, partial(_predictions, classes), classes=classes.labels, refused=refused
-            )
+            yield class_answers(make, settings, partial(_predictions, classes), classes.labels, 0)
 
 
 def _classes(folded: ClassedFold | SingleFold, i: int) -> tuple[ClassMoments, ClassRows]:

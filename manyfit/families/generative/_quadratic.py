@@ -1,24 +1,24 @@
 """QuadraticDiscriminantAnalysis: one singular value decomposition of each class answers all settings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     discriminant_responses,
     fit_once,
     given_priors,
-    make_models,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
     Array,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
     Responses,
     Setting,
@@ -27,7 +27,7 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 
 class Ellipsoids(NamedTuple):
@@ -37,7 +37,7 @@ class Ellipsoids(NamedTuple):
     variances: list[Array]
 
 
-class QuadraticFamily(Family):
+class QuadraticFamily(FoldFamily):
     """QuadraticDiscriminantAnalysis with ``solver="svd"``, the only one before scikit-learn 1.8.
 
     The axes of a class do not depend on ``reg_param``. Decision values come from scikit-learn's own formulas,
@@ -49,7 +49,6 @@ class QuadraticFamily(Family):
 
     serves = (QuadraticDiscriminantAnalysis,)
     free = frozenset({"reg_param", "priors", "tol"})
-    result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
     def check(self, estimator: Any, settings: Settings) -> None:
@@ -68,14 +67,10 @@ class QuadraticFamily(Family):
         fits, predictions = 6.0 * shape.n_train * p**2, 2.0 * shape.n_test * p**2 * max(shape.n_classes, 1)
         return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
 
-    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
-        for i in range(folded.n_splits):
-            params = {"reg_param": 0.0, "priors": None, "tol": 0.0}
-            fitted = fit_once(estimator, params, folded.fold(i))
-            models, refused = make_models(partial(_ellipsoids, fitted), settings)
-            yield ClassAnswers(
-                models, partial(_predictions, fitted), classes=fitted.classes_, refused=refused, fits_made=1
-            )
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ClassAnswers:
+        fitted = fit_once(estimator, {"reg_param": 0.0, "priors": None, "tol": 0.0}, fold)
+        predictions = partial(_predictions, fitted)
+        return class_answers(partial(_ellipsoids, fitted), settings, predictions, fitted.classes_)
 
 
 def _ellipsoids(fitted: Any, setting: Setting) -> Ellipsoids:

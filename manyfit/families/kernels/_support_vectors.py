@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -26,8 +26,7 @@ from manyfit.families.protocol import (
     Answers,
     Array,
     Cost,
-    Family,
-    FoldRows,
+    FoldFamily,
     Responses,
     Role,
     Setting,
@@ -37,7 +36,7 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Nanoseconds for an entry of a kernel matrix: of a fit and its predictions by libsvm, from rows and for each
@@ -54,16 +53,13 @@ MOST_ERROR = 1e-11
 PREDICTED = 2**22
 
 
-class SupportVectorFamily(Family):
+class SupportVectorFamily(FoldFamily):
     """SVC, NuSVC, SVR and NuSVR: libsvm gets the kernel matrix, computed once a fold.
 
     The fits are libsvm's own, equal to the bit: see `_single_precision`. Predictions read a kernel matrix
     too; labels that its last digits could change are predicted again from the rows. In memory are the
     products of the training rows and one kernel matrix.
     """
-
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
 
     def __init__(self, cls: type) -> None:
         self.serves = (cls,)
@@ -92,11 +88,28 @@ class SupportVectorFamily(Family):
         memory = int(8 * n * n) * (1 + (matrices > 1))
         return Cost(k * (OF_FOLD + n * n * shared), k * n * n * individual, k * len(settings), memory)
 
-    def fit_many(
-        self, estimator: Any, settings: Settings, folded: FoldedData
-    ) -> Iterator["SupportVectorAnswers"]:
-        for i in range(folded.n_splits):
-            yield _fit_fold(estimator, settings, folded.fold(i))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> "SupportVectorAnswers":
+        if np.ndim(fold.y_train) != 1:
+            raise Unsupported("y has several columns")
+        if fold.fit_weight is not None and not (fold.fit_weight > 0).all():
+            # libsvm drops these rows; scikit-learn then counts columns of a kernel matrix without them.
+            raise Unsupported("some weights are not positive")
+        X = _readable(fold.X_train)
+        rows = KernelRows(X) if isinstance(X, np.ndarray) else SparseKernelRows(X)
+        functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
+        models, refused = dict[int, Any](), dict[int, str]()
+        for j, matrix in _kernel_matrices(rows, functions, refused):
+            model = clone(estimator).set_params(**settings[j], kernel="precomputed")
+            try:
+                models[j] = _fit_once(model, matrix, fold)
+            except Unsupported as error:
+                refused[j] = str(error)
+                if model.max_iter != -1:
+                    # Others of the fold are likely to end at max_iter, too, and be fitted again.
+                    refused.update({i: str(error) for i in range(len(settings)) if i not in models})
+                    break
+        found = tuple(models.get(j) for j in range(len(settings)))
+        return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), found, refused)
 
 
 def _require_numbers(setting: Setting) -> None:
@@ -132,30 +145,6 @@ def _kernel_function(estimator: Any, setting: Setting, X: Any) -> KernelFunction
     if estimator.kernel == "sigmoid":
         return SigmoidFunction(float(gamma), float(setting["coef0"]))
     return KernelFunction(float(gamma), float(setting["coef0"]), int(setting["degree"]))
-
-
-def _fit_fold(estimator: Any, settings: Settings, fold: Fold) -> "SupportVectorAnswers":
-    if np.ndim(fold.y_train) != 1:
-        raise Unsupported("y has several columns")
-    if fold.fit_weight is not None and not (fold.fit_weight > 0).all():
-        # libsvm drops these rows, and scikit-learn then counts the columns of a kernel matrix without them.
-        raise Unsupported("some weights are not positive")
-    X = _readable(fold.X_train)
-    rows = KernelRows(X) if isinstance(X, np.ndarray) else SparseKernelRows(X)
-    functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
-    models, refused = dict[int, Any](), dict[int, str]()
-    for j, matrix in _kernel_matrices(rows, functions, refused):
-        model = clone(estimator).set_params(**settings[j], kernel="precomputed")
-        try:
-            models[j] = _fit_once(model, matrix, fold)
-        except Unsupported as error:
-            refused[j] = str(error)
-            if model.max_iter != -1:
-                # Others of the fold are likely to end at max_iter, too: scikit-learn would fit them again.
-                refused.update({i: str(error) for i in range(len(settings)) if i not in models})
-                break
-    found = tuple(models.get(j) for j in range(len(settings)))
-    return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), found, refused)
 
 
 def _kernel_matrices(

@@ -38,11 +38,7 @@ class MultiOutputFamily(WrappedFamily):
 
 def _side_by_side(parts: Sequence[LinearAnswers]) -> LinearAnswers:
     """Answers for all targets, from those for each; a setting that one refuses is refused."""
-    linear = LinearPredictors(
-        np.concatenate([one.linear.coef for one in parts], axis=2),
-        np.concatenate([one.linear.at_origin for one in parts], axis=1),
-        parts[0].linear.origin,
-    )
+    linear = LinearPredictors.joined([one.linear for one in parts], 1)
     refused = {j: why for one in parts for j, why in one.refused.items()}
     return LinearAnswers(linear, refused, _joined_roundings(parts))
 

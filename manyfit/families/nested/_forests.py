@@ -1,8 +1,8 @@
 """Forests, isolation forests and bagging: the first trees of the largest forest."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any
 
@@ -22,17 +22,25 @@ from sklearn.utils import check_array, get_tags
 
 from manyfit._compat import scores_of_first_trees
 from manyfit.families.nested._prefix import (
-    NestedAnswers,
     PrefixFamily,
     first_members,
     fit_silently,
-    lazy_responses,
     require_known_parts,
     stack_responses,
 )
 from manyfit.families.nested._trees import first_leaves, largest, pruned, require_sizes
-from manyfit.families.protocol import Answers, Array, Cost, Responses, Settings, Shape, register_family
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.families.protocol import (
+    Answers,
+    Array,
+    Cost,
+    ModelAnswers,
+    Responses,
+    Settings,
+    Shape,
+    lazy_responses,
+    register_family,
+)
+from manyfit.folds import Fold, Unsupported
 
 # Trees, the most leaves of each, and alpha.
 Size = tuple[int, int | None, float]
@@ -64,20 +72,17 @@ class ForestFamily(PrefixFamily):
         made = sum(map(max, members)) / max(map(max, members))
         return replace(one, shared=one.shared * made, fits=one.fits * len(members))
 
-    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
-        sizes = tuple((s["n_estimators"], s["max_leaf_nodes"], s["ccp_alpha"]) for s in settings)
-        most = largest(settings)
-        for i in range(folded.n_splits):
-            grown = {}
-            for limited, kind in _by_limit(settings).items():
-                forest = clone(estimator).set_params(
-                    n_estimators=max(setting["n_estimators"] for setting in kind),
-                    max_leaf_nodes=most[limited],
-                    ccp_alpha=0.0,
-                )
-                grown[limited] = fit_silently(forest, folded.fold(i), many_targets=True)
-            classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
-            yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        most, grown = largest(settings), {}
+        for limited, kind in _by_limit(settings).items():
+            forest = clone(estimator).set_params(
+                n_estimators=max(setting["n_estimators"] for setting in kind),
+                max_leaf_nodes=most[limited],
+                ccp_alpha=0.0,
+            )
+            grown[limited] = fit_silently(forest, fold, many_targets=True)
+        sizes = [(s["n_estimators"], s["max_leaf_nodes"], s["ccp_alpha"]) for s in settings]
+        return self.answers(grown, sizes, len(grown))
 
     def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
         """See `NestedFamily`; each tree of each size predicts once for all forests that hold it."""
@@ -174,13 +179,12 @@ class IsolationFamily(PrefixFamily):
             if not (isinstance(share, Real) and 0 < float(share) <= 0.5):
                 raise Unsupported(f"contamination={share!r} is neither 'auto' nor a share up to 0.5")
 
-    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
-        values = tuple((int(s["n_estimators"]), s["contamination"]) for s in settings)
-        largest = clone(estimator).set_params(n_estimators=max(n for n, _ in values), contamination="auto")
-        for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            grown = GrownForest(fit_silently(clone(largest), fold), fold.X_train, values)
-            yield NestedAnswers(grown, values, self.responses)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        values = [(int(s["n_estimators"]), s["contamination"]) for s in settings]
+        most = max(n for n, _ in values)
+        largest = clone(estimator).set_params(n_estimators=most, contamination="auto")
+        grown = GrownForest(fit_silently(largest, fold), fold.X_train, values)
+        return ModelAnswers(values, partial(self.responses, grown), fits_made=1)
 
     def responses(self, model: GrownForest, X: Any, values: Sequence[SizeAndShare]) -> Responses:
         scores = scores_of_first_trees(model.forest, X, {n for n, _ in values})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -18,10 +18,8 @@ from sklearn.tree import (
 
 from manyfit._compat import prune_tree, tree_with_nodes
 from manyfit.families.nested._prefix import (
-    NestedAnswers,
     NestedFamily,
     fit_silently,
-    lazy_responses,
     stack_responses,
 )
 from manyfit.families.protocol import (
@@ -30,10 +28,11 @@ from manyfit.families.protocol import (
     Responses,
     Settings,
     Shape,
+    lazy_responses,
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 # The most leaves, and alpha.
 Size = tuple[int | None, float]
@@ -62,19 +61,13 @@ class TreeFamily(NestedFamily):
         grown = len(largest(settings))
         return Cost(one * grown, one * len(settings), fits=shape.n_splits * grown)
 
-    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
-        sizes = tuple((setting["max_leaf_nodes"], setting["ccp_alpha"]) for setting in settings)
-        for i in range(folded.n_splits):
-            grown = {
-                limited: fit_silently(
-                    clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0),
-                    folded.fold(i),
-                    many_targets=True,
-                )
-                for limited, most in largest(settings).items()
-            }
-            classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
-            yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        grown = {}
+        for limited, most in largest(settings).items():
+            tree = clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0)
+            grown[limited] = fit_silently(tree, fold, many_targets=True)
+        sizes = [(setting["max_leaf_nodes"], setting["ccp_alpha"]) for setting in settings]
+        return self.answers(grown, sizes, len(grown))
 
     def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
         """See `NestedFamily`; `model` holds the trees that were grown with a limit and without."""

@@ -10,6 +10,13 @@ from manyfit.families.protocol._answers import (
     Role,
 )
 from manyfit.families.protocol._catalog import WRAPPERS
+from manyfit.families.protocol._fold_family import (
+    CLASSIFIER_METHODS,
+    FoldFamily,
+    ModelAnswers,
+    lazy_responses,
+    made_or_refused,
+)
 from manyfit.families.protocol._left_out import LeavesOut, LeavesRowsOut, LeftOut
 from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
 from manyfit.families.protocol._protocol import (
@@ -39,6 +46,7 @@ from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
 from manyfit.folds import Array
 
 __all__ = [
+    "CLASSIFIER_METHODS",
     "STOPS_EARLY",
     "WRAPPERS",
     "AffineStep",
@@ -48,12 +56,14 @@ __all__ = [
     "ColumnStep",
     "Cost",
     "Family",
+    "FoldFamily",
     "FoldRows",
     "Iterations",
     "LeavesOut",
     "LeavesRowsOut",
     "LeftOut",
     "LinearAnswers",
+    "ModelAnswers",
     "MomentSums",
     "Predictions",
     "Responses",
@@ -66,6 +76,8 @@ __all__ = [
     "affine_step_of",
     "column_step_of",
     "family_of",
+    "lazy_responses",
+    "made_or_refused",
     "recorded_warnings",
     "refused_warnings",
     "register_affine_step",

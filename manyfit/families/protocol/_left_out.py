@@ -14,27 +14,14 @@ from manyfit.folds import Array, FoldedMatrix
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Residuals of the test rows of k splits with m test rows each, for s settings and q targets.
+    """Residuals of the test rows of k splits with m test rows each, for s settings and q targets."""
 
-    Attributes
-    ----------
-    splits : ndarray of int of shape (k,)
-        The splits.
-    targets : ndarray of shape (k, m, q)
-        The numbers of y.
-    residuals : ndarray of shape (k, m, s, q)
-        Targets less predictions of the fit without these rows.
-    merged : ndarray of bool of shape (k, s)
-        Answers that are not known: the fit without the rows is too far from that of all rows.
-    lost : ndarray of bool of shape (k, s)
-        Answers that rounding may change too much.
-    """
-
-    splits: Array
-    targets: Array
-    residuals: Array
+    splits: Array  # (k,)
+    targets: Array  # (k, m, q), the numbers of y
+    residuals: Array  # (k, m, s, q), targets less predictions of the fit without these rows
+    # (k, s), answers that are not known: the fit without the rows is too far from that of all rows.
     merged: Array
-    lost: Array
+    lost: Array  # (k, s), answers that rounding may change too much
 
 
 class LeavesOut(ABC):

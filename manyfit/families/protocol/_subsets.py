@@ -14,29 +14,11 @@ from manyfit.metrics.scoring import Residuals, lost_predictions
 
 @dataclass(frozen=True)
 class SubsetAnswers(LinearAnswers):
-    """Answers for m sets of columns, with bounds of what rounding did to them.
+    """Answers for m sets of columns, with bounds of what rounding did to them."""
 
-    Attributes
-    ----------
-    linear : LinearPredictors
-        One for each set, refused ones included.
-    refused : mapping of int to str
-        See `Answers`.
-    roundings : tuple of Rounding
-        None.
-    flat : bool
-        See `LinearAnswers`.
-    noise : ndarray of shape (m, q)
-        How far the coefficients of a set may be off, in units of `unit`.
-    unit : ndarray of shape (p, m)
-        A unit for the coefficient of each column of X.
-    centre : ndarray of shape (p,)
-        The point of X at which errors of coefficients change no prediction.
-    """
-
-    noise: Array = field(kw_only=True)
-    unit: Array = field(kw_only=True)
-    centre: Array = field(kw_only=True)
+    noise: Array = field(kw_only=True)  # (m, q), how far coefficients may be off, in units of `unit`
+    unit: Array = field(kw_only=True)  # (p, m), a unit for the coefficient of each column of X
+    centre: Array = field(kw_only=True)  # (p,), where errors of coefficients change no prediction
 
     @property
     def checks_rounding(self) -> bool:  # type: ignore[override]

@@ -19,7 +19,6 @@ from manyfit.families.protocol import (
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
-from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfTweedie
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
@@ -74,7 +73,7 @@ class TweedieFamily(Family):
             stopping=_stopping(estimator, power, y, folded),
             start=_log_means(y, folded),
         )
-        yield from linked_answers(fit_path(folded, model, LBFGS()), LogLink())
+        yield from linked_answers(fit_path(folded, model), LogLink())
 
 
 def _stopping(estimator: Any, power: float, y: Array, data: PassData) -> Stopping:

@@ -23,7 +23,6 @@ from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, link
 from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
 from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
-from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, STEEP, Stopping, loss_resolution
@@ -108,7 +107,7 @@ class LogisticFamily(Family):
         if estimator.solver == "liblinear":
             model = _as_liblinear(model, estimator, rarest_share(codes, folded))
             link = Probabilities(classes, keeps_single=False)
-        yield from linked_answers(fit_path(folded, model, LBFGS()), link)
+        yield from linked_answers(fit_path(folded, model), link)
 
 
 def _as_liblinear(model: Model, estimator: Any, rarest: float) -> Model:

@@ -11,7 +11,7 @@ import numpy as np
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
-from manyfit.folds.encodings._known_numbers import KnownNumbers
+from manyfit.folds.encodings._known_numbers import KnownNumbers, apply_function
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.splits._atoms import Array
@@ -104,13 +104,10 @@ class Encoding(MixedRows):
         """A column of numbers, NaN in gaps, behind an elementwise function; and the median of its values."""
         key = (j, function)
         if key not in self._numbers:
-            values = self.table.numbers(j)
-            if function is not None:
-                with np.errstate(all="ignore"):
-                    changed = function(values)
-                if not np.array_equal(np.isfinite(changed), np.isfinite(values)):
-                    raise Unsupported(f"a function has no finite value for an entry of {self.name(j)}")
-                values = changed
+            raw = self.table.numbers(j)
+            values = apply_function(function, raw)
+            if not np.array_equal(np.isfinite(values), np.isfinite(raw)):
+                raise Unsupported(f"a function has no finite value for an entry of {self.name(j)}")
             if not (np.isfinite(values) | np.isnan(values)).all():
                 raise Unsupported(f"{self.name(j)} holds infinity")
             known = values[~np.isnan(values)]

@@ -8,6 +8,14 @@ import numpy as np
 from manyfit.folds.splits._atoms import Array
 
 
+def apply_function(function: Callable[[Array], Array] | None, values: Array) -> Array:
+    """Numbers behind an elementwise function, or without one; numbers that are not finite make no warning."""
+    if function is None:
+        return values
+    with np.errstate(all="ignore"):
+        return function(values)
+
+
 class KnownNumbers:
     """The numbers of a column that are no gaps, and how many gaps there are."""
 

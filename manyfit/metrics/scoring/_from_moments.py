@@ -42,6 +42,18 @@ class LinearPredictors:
         """
         return wrap_rows(X).predict(self, keeps_single=keeps_single)
 
+    def subset(self, settings: Sequence[int]) -> "LinearPredictors":
+        """Those of some settings."""
+        index = list(settings)
+        return LinearPredictors(self.coef[:, index], self.at_origin[index], self.origin)
+
+    @staticmethod
+    def joined(parts: Sequence["LinearPredictors"], axis: int) -> "LinearPredictors":
+        """Predictors of the same columns, joined along the settings (0) or the targets (1)."""
+        coef = np.concatenate([one.coef for one in parts], axis=axis + 1)
+        at_origin = np.concatenate([one.at_origin for one in parts], axis=axis)
+        return LinearPredictors(coef, at_origin, parts[0].origin)
+
 
 @dataclass(frozen=True)
 class Rounding:

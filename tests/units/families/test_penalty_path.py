@@ -14,9 +14,8 @@ from manyfit.families.smooth.solver import _preconditioner as _hessians
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance
+from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance, WarmStart
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
-from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import wrap_rows
 from manyfit.model_selection.planning._cost_checks import LEAST_GAIN
 

@@ -63,7 +63,7 @@ class Model:
     stopping: Stopping | None = None
 
 
-def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSolution]:
+def fit_path(data: PassData, model: Model) -> Iterator[PathSolution]:
     """Fit all settings on all splits: a solution for each split, all fitted when the first is taken.
 
     Of sparse data only the coefficients of the merged features are kept; those of all features are made for
@@ -71,24 +71,18 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSoluti
     """
     data = data.condensed()
     with single_blas_thread():  # the passes use the others
-        fitted, T = _fit_path(data, model, solver), data.basis
+        rowwise, groups, T = model.rowwise.beside(data.X), data.groups, data.basis
+        fitted = [one for group in groups for one in _Group(data, model, rowwise, group).fit()]
     del data  # not needed while answers are scored
     for one in fitted:
         yield one if T is None else one.spread(T)
 
 
-def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[PathSolution]:
-    rowwise = model.rowwise.beside(data.X)
-    return [one for group in data.groups for one in _Group(data, model, rowwise, solver, group).fit()]
-
-
 class _Group:
     """Splits with the same atoms; `beside_X` has the targets and weights of all rows where X lies."""
 
-    def __init__(
-        self, data: PassData, model: Model, beside_X: RowLoss, solver: LBFGS, group: AtomGroup
-    ) -> None:
-        self.data, self.model, self.solver, self.group = data, model, solver, group
+    def __init__(self, data: PassData, model: Model, beside_X: RowLoss, group: AtomGroup) -> None:
+        self.data, self.model, self.group = data, model, group
         self.on_host, self.beside_X = model.rowwise.of_splits(group.splits), beside_X.of_splits(group.splits)
         self.totals = weight_totals(self.on_host, group.rows, group.train)
         if not ((self.totals > 0.0) & (self.totals < np.inf)).all():
@@ -215,7 +209,7 @@ class _Group:
         return zero
 
     def _stage(self, rows: TrainingRows, kept: Array) -> Stage:
-        return Stage(rows, self.problems.subset(kept), self.solver, self.data.memory_limit)
+        return Stage(rows, self.problems.subset(kept), LBFGS(), self.data.memory_limit)
 
     def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
         """One over the share of the rows of each stage: 1, 4, 16, ...; only 1 if samples do not pay."""

@@ -3,6 +3,7 @@
 import weakref
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
-from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import RowSample
 
 # A column whose gradient did not shrink by this factor, in so many passes and with Hessians of its own, is as
@@ -294,3 +294,31 @@ def _largest_features(sample: RowSample, size: int) -> Array:
     squares = sample.column_squares()
     size = min(max(size, 0), squares.size)
     return np.sort(np.argsort(-squares, kind="stable")[:size])
+
+
+class WarmStart:
+    """Extrapolates the ends of the sets, (n_sets, K, d), from `start`, in the logarithm of the penalty.
+
+    A further step in the logarithm is mostly a change of the same length.
+    """
+
+    def __init__(self, start: Array) -> None:
+        self._ends, self._slope, self._depth, self._step = start, np.zeros_like(start), np.nan, 0.0
+
+    def update(self, ends: Array, penalty: float) -> None:
+        """Note the ends of the sets for a penalty."""
+        depth = float(_depth(penalty))
+        step = depth - self._depth  # NaN at first: the way from the start says nothing
+        self._slope = (ends - self._ends) / step if step > 0.0 else np.zeros_like(ends)
+        self._ends, self._depth, self._step = ends, depth, step
+
+    def points(self, penalties: Array) -> Array:
+        """Points to start at, (n_sets m, K, d), no farther ahead than the last step."""
+        ahead = np.nan_to_num(np.clip(_depth(penalties) - self._depth, 0.0, self._step))
+        points = self._ends[:, None] + ahead[:, None, None] * self._slope[:, None]
+        return points.reshape(-1, *self._ends.shape[1:])
+
+
+def _depth(penalties: Any) -> Any:
+    """Minus the logarithm of penalties; no penalty is the deepest."""
+    return -np.log(np.maximum(penalties, np.finfo(np.float64).tiny))

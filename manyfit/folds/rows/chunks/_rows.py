@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds._row_index import n_rows
-from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
+from manyfit.folds.moments._host import SAMPLED_ROWS, evenly_spread, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._chunk_reduction import GROUP_READS
 from manyfit.folds.rows._host import HostRows, NumPyRows
@@ -375,13 +375,6 @@ def with_retries(load: Callable[[], Any]) -> Any:
         except OSError:
             time.sleep(pause)
     return load()
-
-
-def evenly_spread(n: int) -> Array:
-    """An odd number of rows among `n`, in order."""
-    some = min(n, SAMPLED_ROWS)
-    some -= (some + 1) % 2
-    return np.arange(some) * (n - 1) // max(some - 1, 1)
 
 
 def _sum_finite(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> float:
