@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
-from manyfit.folds._fold import Array, Fold, FoldArrays, FoldedData
+from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import ClassedFold, ClassedFolds, FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
@@ -74,7 +74,7 @@ from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_r
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.splits._atoms import AtomGroup, Rows
+from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, only_splits
 from manyfit.folds.splits._splits import Splits
 from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
 
@@ -181,6 +181,7 @@ __all__ = [
     "merge_two_spreads",
     "moments_of_rows",
     "n_rows",
+    "only_splits",
     "own_row_source",
     "prepare_rows",
     "product_columns",

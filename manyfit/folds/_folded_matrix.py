@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
 from manyfit.arrays import is_xp_array, label_transfers, to_host
@@ -25,9 +24,8 @@ from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
+from manyfit.folds.splits._atoms import Array
 from manyfit.folds.splits._splits import Splits
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

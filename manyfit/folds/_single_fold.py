@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._fold import Fold
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, Labels
@@ -15,9 +14,7 @@ from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import class_indicators
-from manyfit.folds.splits._atoms import AtomGroup, Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, AtomGroup, Rows
 
 
 class SingleFold:

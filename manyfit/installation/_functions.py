@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from manyfit._compat import is_fit_and_score, unwrap_delayed
-from manyfit.installation._host_data import foreign_data
 from manyfit.installation._ledger import keep
+from manyfit.installation._searches import foreign_data
 from manyfit.installation._settings import current
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection import Plan, Report

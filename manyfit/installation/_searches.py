@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, wraps
 from inspect import signature
@@ -20,7 +20,6 @@ from manyfit._compat import (
     has_input_hook,
     parameter_constraints,
 )
-from manyfit.installation._host_data import foreign_data
 from manyfit.installation._ledger import keep
 from manyfit.installation._settings import Settings, current
 from manyfit.model_selection import Report
@@ -29,6 +28,8 @@ from manyfit.model_selection.search.adaptive import HalvingSearch
 
 _HALVING = (SklearnHalvingGridSearchCV, SklearnHalvingRandomSearchCV)
 SEARCHES = (GridSearchCV, RandomizedSearchCV, *_HALVING)
+# Projects whose arrays and frames lie in the memory of the host; "builtins" for lists and None.
+_HOSTS = frozenset({"builtins", "numpy", "pandas", "polars", "pyarrow", "scipy"})
 _OPTIONS = ("sharing", "verify", "memory_limit", "client", "checkpoint", "early_stopping", "engine")
 # Attributes of a shadow that its search does not get.
 _OWN = frozenset({*_OPTIONS, "fits_within", "report_", "partial_results_", "_frozen"})
@@ -83,6 +84,18 @@ def reason_not_to_serve(search: Any, data: tuple[Any, ...]) -> str | None:
     if not all(type(one).__module__.startswith("sklearn.callback._") for one in callbacks_of(search)):
         return "callbacks that are not scikit-learn's"
     return foreign_data(data)
+
+
+def foreign_data(values: Iterable[Any]) -> str | None:
+    """Why scikit-learn has to read some data: the type of the first value that is none of `_HOSTS`.
+
+    Data on a device, in files or in Dask collections are read by manyfit's own classes only: scikit-learn
+    raises for some of them, and an installed search raises the same.
+    """
+    for value in values:
+        if type(value).__module__.partition(".")[0] not in _HOSTS:
+            return f"data of the type {type(value).__module__}.{type(value).__qualname__}"
+    return None
 
 
 def _overrides(search: Any, name: str) -> bool:

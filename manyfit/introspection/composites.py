@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -48,6 +49,11 @@ class Child(NamedTuple):
     def is_estimator(self) -> bool:
         """Whether there is something to fit."""
         return self.estimator is not None and not isinstance(self.estimator, str)
+
+
+def build_setting(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """A clone of an estimator with the parameters of a setting, of which estimators are cloned, too."""
+    return clone(estimator).set_params(**clone(dict(params), safe=False))
 
 
 def composite_class(thing: Any) -> type | None:

@@ -11,6 +11,7 @@ from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
+from manyfit.model_selection.search._options import keep_arguments
 
 __all__ = ["BaseSearchCV", "GridSearchCV"]
 
@@ -265,9 +266,4 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
-        self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
-        self.client, self.checkpoint, self.engine = client, checkpoint, engine
-        self.early_stopping = early_stopping
-        self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
-        self.return_predictions = return_predictions
-        self.sample, self.random_state = sample, random_state
+        keep_arguments(self, locals())

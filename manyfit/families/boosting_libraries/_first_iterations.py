@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Answers, Array, FoldRows, Responses
+from manyfit.families.protocol import Answers, Array, FoldRows, Responses, Settings
 from manyfit.folds import FoldedData, Unsupported
 
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
@@ -43,7 +43,7 @@ class BoostingLibraryFamily(BinnedFamily):
         if estimator.random_state is not None:
             super().require_repeatable(estimator)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         given = estimator.get_params()
         for name in ("booster", "boosting_type", "boosting", "boost"):
             if given.get(name, self.kinds[0]) not in self.kinds:
@@ -57,9 +57,7 @@ class BoostingLibraryFamily(BinnedFamily):
         self.require_counts(settings)
         self.require_repeatable(estimator)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         for i in range(folded.n_splits):
             _require_plain_names(folded.fold(i).names or ())
         return super().fit_many(estimator, settings, folded)

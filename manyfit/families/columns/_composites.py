@@ -109,10 +109,9 @@ def _joined(
     parts = [part for one in found for part in one.parts]
     if not parts:
         raise Unsupported("no columns are left")
-    joined = columns.changed(parts)
-    if not joined.is_sparse:
-        return joined
-    return columns.changed([_as_one_matrix(joined, threshold)])
+    unscored = next((one.unscored for one in found if one.unscored), "")
+    joined = replace(columns.changed(parts), unscored=unscored)
+    return joined.changed([_as_one_matrix(joined, threshold)]) if joined.is_sparse else joined
 
 
 def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:

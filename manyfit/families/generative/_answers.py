@@ -10,7 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
-from manyfit.families.protocol import Answers, Array, Cost, Responses, Role, Shape, refused_warnings
+from manyfit.families.protocol import (
+    Answers,
+    Array,
+    Cost,
+    Responses,
+    Role,
+    Setting,
+    Settings,
+    Shape,
+    refused_warnings,
+)
 from manyfit.folds import Fold, SomeRows, Unsupported, map_threads
 
 Model = Any  # what a family keeps of one fitted setting
@@ -64,7 +74,7 @@ def require_finite(X: Any) -> None:
 
 
 def make_models(
-    make: Callable[[Mapping[str, Any]], Model], settings: Sequence[Mapping[str, Any]]
+    make: Callable[[Setting], Model], settings: Settings
 ) -> tuple[tuple[Model, ...], dict[int, str]]:
     """A model for each setting, and the reasons why there is none for some of them."""
     models, refused = list[Model](), dict[int, str]()

@@ -3,7 +3,7 @@
 scikit-learn's own formulas are applied to its own counts, so that no bit differs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +28,8 @@ from manyfit.families.protocol import (
     Family,
     FoldRows,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
@@ -66,18 +68,16 @@ class CountFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             require_number("alpha", setting["alpha"])
             if setting["alpha"] < MIN_ALPHA:
                 raise Unsupported(f"alpha={setting['alpha']!r} is less than {MIN_ALPHA:g}")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=8.0, predict=2.0 * max(shape.n_classes, 1))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[ClassAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
         # Parameters that the counts do not depend on, at values that are always taken.
         params = {name: value for name, value in _PLAIN.items() if name in self.free}
         for i in range(folded.n_splits):
@@ -168,7 +168,7 @@ class CategoricalFamily(CountFamily):
         return scipy.sparse.csr_array((np.ones(n * p), index, starts), shape=(n, int(ends[-1])))
 
 
-def _smoothing(fitted: Any, setting: Mapping[str, Any]) -> Smoothing:
+def _smoothing(fitted: Any, setting: Setting) -> Smoothing:
     return Smoothing(setting["alpha"], setting.get("norm", False), _class_log_prior(fitted, setting))
 
 
@@ -182,7 +182,7 @@ def _log_shares(counts: Array, alpha: float) -> Array:
     return np.asarray(shares)
 
 
-def _class_log_prior(fitted: Any, setting: Mapping[str, Any]) -> Array:
+def _class_log_prior(fitted: Any, setting: Setting) -> Array:
     """Logarithms of the prior probabilities of the classes."""
     n_classes = len(fitted.classes_)
     if setting["class_prior"] is not None:

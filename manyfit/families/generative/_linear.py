@@ -1,6 +1,6 @@
 """LinearDiscriminantAnalysis: one eigendecomposition of the covariance within classes for all settings."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
@@ -25,6 +25,8 @@ from manyfit.families.protocol import (
     Cost,
     Family,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
@@ -72,7 +74,7 @@ class LinearDiscriminantFamily(Family):
     result: Literal["exact"] = "exact"
     reads = ClassSums(device=False, products=True)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.covariance_estimator is not None:
             raise Unsupported("an estimator of covariances is fitted for each setting")
         for setting in settings:
@@ -84,14 +86,14 @@ class LinearDiscriminantFamily(Family):
                     require_number("shrinkage", shrinkage)
             require_number("tol", setting["tol"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         p, m, k, C = shape.n_features, len(settings), shape.n_splits, max(shape.n_classes, 1)
         sums, solution = shape.n_train * (p + 20.0) * p, 30.0 * p**3
         predictions = 2.0 * shape.n_test * p * C
         return Cost(k * (sums + solution + m * predictions), m * k * (2.0 * sums + solution + predictions))
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: ClassedFold | SingleFold
+        self, estimator: Any, settings: Settings, folded: ClassedFold | SingleFold
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
             classes, rows = _classes(folded, i)
@@ -150,11 +152,7 @@ class Spectrum:
 
 
 def _discriminant(
-    classes: ClassMoments,
-    rows: ClassRows,
-    solver: str,
-    spectra: dict[Any, Spectrum],
-    setting: Mapping[str, Any],
+    classes: ClassMoments, rows: ClassRows, solver: str, spectra: dict[Any, Spectrum], setting: Setting
 ) -> Discriminant:
     n, C = int(classes.counts.sum()), len(classes.labels)
     priors = classes.counts / float(n)

@@ -1,7 +1,7 @@
 """NearestCentroid: the centroids of one fit, shrunken by every threshold."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ from manyfit.families.protocol import (
     Family,
     FoldRows,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
@@ -42,19 +44,17 @@ class CentroidFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.metric != "euclidean":
             raise Unsupported(f"metric={estimator.metric!r} has medians for centroids")
         for setting in settings:
             if setting["shrink_threshold"] is not None:
                 require_number("shrink_threshold", setting["shrink_threshold"], positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=16.0, predict=3.0 * max(shape.n_classes, 1))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[ClassAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
             fold = folded.fold(i)
             fitted = fit_once(estimator, {"shrink_threshold": None, "priors": "uniform"}, fold)
@@ -62,7 +62,7 @@ class CentroidFamily(Family):
             yield ClassAnswers(models, _predictions, classes=fitted.classes_, refused=refused, fits_made=1)
 
 
-def _shrunken(fitted: Any, fold: Fold, setting: Mapping[str, Any]) -> Any:
+def _shrunken(fitted: Any, fold: Fold, setting: Setting) -> Any:
     """A copy of the fitted classifier with the centroids and priors of a setting."""
     model, n = copy.copy(fitted), len(fold.y_train)
     counts = np.unique(fold.y_train, return_counts=True)[1]

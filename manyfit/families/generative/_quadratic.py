@@ -1,6 +1,6 @@
 """QuadraticDiscriminantAnalysis: one singular value decomposition of each class answers all settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +21,8 @@ from manyfit.families.protocol import (
     Family,
     FoldRows,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
@@ -50,7 +52,7 @@ class QuadraticFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if getattr(estimator, "solver", "svd") != "svd":
             raise Unsupported(f"solver={estimator.solver!r} decomposes another matrix for each shrinkage")
         if getattr(estimator, "shrinkage", None) is not None:
@@ -61,14 +63,12 @@ class QuadraticFamily(Family):
             require_number("reg_param", setting["reg_param"])
             require_number("tol", setting["tol"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         p, m, k = shape.n_features, len(settings), shape.n_splits
         fits, predictions = 6.0 * shape.n_train * p**2, 2.0 * shape.n_test * p**2 * max(shape.n_classes, 1)
         return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[ClassAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
             params = {"reg_param": 0.0, "priors": None, "tol": 0.0}
             fitted = fit_once(estimator, params, folded.fold(i))
@@ -78,7 +78,7 @@ class QuadraticFamily(Family):
             )
 
 
-def _ellipsoids(fitted: Any, setting: Mapping[str, Any]) -> Ellipsoids:
+def _ellipsoids(fitted: Any, setting: Setting) -> Ellipsoids:
     share, priors = setting["reg_param"], fitted.priors_
     if setting["priors"] is not None:
         priors = given_priors(setting["priors"], len(priors))

@@ -19,6 +19,7 @@ from manyfit.families.protocol import (
     FoldRows,
     Responses,
     Role,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
@@ -55,7 +56,7 @@ class GaussianProcessFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.optimizer is not None:
             raise Unsupported("optimizer is not None: each fit chooses a kernel of its own")
         if estimator.copy_X_train is not True:
@@ -68,7 +69,7 @@ class GaussianProcessFamily(Family):
             if type(setting["normalize_y"]) is not bool:
                 raise Unsupported(f"normalize_y={setting['normalize_y']!r} is not True or False")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, q, m, k = float(shape.n_train), max(shape.n_targets, 1), len(settings), shape.n_splits
         row = n * (2.0 * shape.n_features + 40.0)  # the exponential function takes most
         fit, predict = n**3 / 3.0 + 2.0 * n**2 * q, 2.0 * n * shape.n_test * q
@@ -77,7 +78,7 @@ class GaussianProcessFamily(Family):
         return Cost(k * shared, k * individual, memory=int(8 * n * (2 * n + shape.n_test)))
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+        self, estimator: Any, settings: Settings, folded: FoldedData
     ) -> Iterator["GaussianProcessAnswers"]:
         for i in range(folded.n_splits):
             fold, models = folded.fold(i), dict[int, Model]()
@@ -106,7 +107,7 @@ def _require_usual_kernel(kernel: Any) -> None:
         raise Unsupported("the kernel is not one of rows of numbers")
 
 
-def _by_kernel(settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+def _by_kernel(settings: Settings) -> list[list[int]]:
     """The places of settings that have equal kernels."""
     found: dict[Any, list[int]] = {}
     for j, setting in enumerate(settings):
@@ -129,9 +130,7 @@ class Model(NamedTuple):
     deviation: Array
 
 
-def _fit(
-    settings: Sequence[Mapping[str, Any]], places: Sequence[int], X: Array, y: Array
-) -> Iterator[tuple[int, Model]]:
+def _fit(settings: Settings, places: Sequence[int], X: Array, y: Array) -> Iterator[tuple[int, Model]]:
     """Models of settings with one kernel; none of those whose matrix is not positive definite."""
     given = settings[places[0]]["kernel"]
     kernel = kernels.ConstantKernel() * kernels.RBF() if given is None else clone(given)

@@ -19,6 +19,7 @@ from manyfit.families.protocol import (
     FoldRows,
     Responses,
     Role,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
@@ -51,7 +52,7 @@ class KernelRidgeFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if not isinstance(estimator.kernel, str):
             raise Unsupported("kernel is a function")
         if estimator.kernel == "precomputed":
@@ -59,16 +60,14 @@ class KernelRidgeFamily(Family):
         for setting in settings:
             require_number("alpha", setting["alpha"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, q, m, k = float(shape.n_train), max(shape.n_targets, 1), len(settings), shape.n_splits
         kernel = n * (n + shape.n_test) * (2.0 * shape.n_features + 40.0)  # the exponential function
         factor, solve = n**3 / 3.0, 2.0 * n**2 * q
         shared = kernel + FACTORS * factor + 3.0 * m * solve
         return Cost(k * shared, k * m * (kernel + factor + 2.0 * solve))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator["KernelAnswers"]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator["KernelAnswers"]:
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         for i in range(folded.n_splits):
             fold = folded.fold(i)

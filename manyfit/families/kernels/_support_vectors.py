@@ -30,6 +30,8 @@ from manyfit.families.protocol import (
     FoldRows,
     Responses,
     Role,
+    Setting,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
@@ -68,7 +70,7 @@ class SupportVectorFamily(Family):
         own = {"C", "nu", "epsilon"} & set(cls().get_params())
         self.free = frozenset({"gamma", "coef0", "degree", "tol", *own})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         kernel = estimator.kernel
         if not isinstance(kernel, str) or kernel not in KERNELS:
             shown = repr(kernel) if isinstance(kernel, str) else "a function"
@@ -79,7 +81,7 @@ class SupportVectorFamily(Family):
         for setting in settings:
             _require_numbers(setting)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, p, k = float(shape.n_train), shape.n_features, shape.n_splits
         matrices = len({_kernel_key(setting) for setting in settings})
         product, of_row = PRODUCT * p, PER_COLUMN * p
@@ -91,13 +93,13 @@ class SupportVectorFamily(Family):
         return Cost(k * (OF_FOLD + n * n * shared), k * n * n * individual, k * len(settings), memory)
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+        self, estimator: Any, settings: Settings, folded: FoldedData
     ) -> Iterator["SupportVectorAnswers"]:
         for i in range(folded.n_splits):
             yield _fit_fold(estimator, settings, folded.fold(i))
 
 
-def _require_numbers(setting: Mapping[str, Any]) -> None:
+def _require_numbers(setting: Setting) -> None:
     """Raise `Unsupported` for a number that scikit-learn refuses, or computes with in its own way."""
     for name, value in setting.items():
         if name == "gamma" and isinstance(value, str):
@@ -111,11 +113,11 @@ def _require_numbers(setting: Mapping[str, Any]) -> None:
             raise Unsupported(f"degree={value!r} is not an integer")
 
 
-def _kernel_key(setting: Mapping[str, Any]) -> tuple[Any, ...]:
+def _kernel_key(setting: Setting) -> tuple[Any, ...]:
     return setting["gamma"], setting["coef0"], setting["degree"]
 
 
-def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Any) -> KernelFunction:
+def _kernel_function(estimator: Any, setting: Setting, X: Any) -> KernelFunction:
     """The kernel function of a setting, as scikit-learn has it for the training rows."""
     gamma = setting["gamma"]
     if estimator.kernel == "linear":
@@ -132,7 +134,7 @@ def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Any) -> Kern
     return KernelFunction(float(gamma), float(setting["coef0"]), int(setting["degree"]))
 
 
-def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> "SupportVectorAnswers":
+def _fit_fold(estimator: Any, settings: Settings, fold: Fold) -> "SupportVectorAnswers":
     if np.ndim(fold.y_train) != 1:
         raise Unsupported("y has several columns")
     if fold.fit_weight is not None and not (fold.fit_weight > 0).all():

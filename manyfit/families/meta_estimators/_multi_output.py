@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from manyfit.families.meta_estimators._transformed_target import answers_on
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
-from manyfit.families.protocol import LinearAnswers
+from manyfit.families.protocol import LinearAnswers, Settings
 from manyfit.folds import FoldedData, Unsupported
 from manyfit.metrics.scoring import LinearPredictors, Rounding
 
@@ -25,9 +25,7 @@ class MultiOutputFamily(WrappedFamily):
     wraps = MultiOutputRegressor
     holds = "estimator"
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
             view = folded.view(i)
             if view.single_target:

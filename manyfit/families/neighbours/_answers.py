@@ -19,6 +19,7 @@ from manyfit.families.protocol import (
     FoldRows,
     LeavesRowsOut,
     Role,
+    Settings,
     Shape,
     refused_warnings,
 )
@@ -101,7 +102,7 @@ class NeighborsFamily(Family, LeavesRowsOut):
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         require_metric(estimator)
         for setting in settings:
             k = setting["n_neighbors"]
@@ -109,7 +110,7 @@ class NeighborsFamily(Family, LeavesRowsOut):
                 raise Unsupported(f"n_neighbors={k!r} is not an integer from 1")
             require_weighting(setting["weights"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         k, m = shape.n_splits, len(settings)
         query = 2.0 * shape.n_train * shape.n_test * max(shape.n_features, 1)
         most = max(int(setting["n_neighbors"]) for setting in settings)
@@ -118,22 +119,18 @@ class NeighborsFamily(Family, LeavesRowsOut):
         fits = len({_is_brute(estimator, s["n_neighbors"], shape.n_train) for s in settings})
         return Cost(k * (fits * query + votes_of_all), m * k * query + k * votes_of_all, fits=k * fits)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[NeighborAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[NeighborAnswers]:
         for i in range(folded.n_splits):
             yield self._answer(estimator, settings, folded.fold(i))
 
-    def _answer(self, estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> NeighborAnswers:
+    def _answer(self, estimator: Any, settings: Settings, fold: Fold) -> NeighborAnswers:
         if fold.fit_weight is not None:
             raise Unsupported("fit takes no weights")
         votes, most, refused = _asked(estimator, settings, fold.X_train.shape[0])
         fitted = {brute: (_fit(estimator, k, fold.X_train, fold.y_train), k) for brute, k in most.items()}
         return self._answers(votes, partial(Fits, fitted), fold.y_train, refused)
 
-    def leave_rows_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
-    ) -> NeighborAnswers:
+    def leave_rows_out(self, estimator: Any, settings: Settings, X: Any, y: Array) -> NeighborAnswers:
         if is_classifier(estimator) and (np.unique(y, return_counts=True)[1] < 2).any():
             raise Unsupported("a class has one row, and is none of the fold that leaves it out")
         votes, most, refused = _asked(estimator, settings, X.shape[0] - 1)
@@ -154,7 +151,7 @@ class NeighborsFamily(Family, LeavesRowsOut):
 
 
 def _asked(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], n: int
+    estimator: Any, settings: Settings, n: int
 ) -> tuple[tuple[Votes, ...], dict[bool, int], dict[int, str]]:
     """Settings on n training rows; by `Votes.brute`, the most neighbours asked for; the refused ones."""
     votes, most, refused = list[Votes](), dict[bool, int](), dict[int, str]()

@@ -1,6 +1,6 @@
 """RadiusNeighborsClassifier and -Regressor: one query of the largest radius answers the smaller ones."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +11,16 @@ from manyfit.families.neighbours._checks import require_metric, require_rows, re
 from manyfit.families.neighbours._query import chunk_size
 from manyfit.families.neighbours._radius_answers import Fit, RadiusAnswers, Respond, Within
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
-from manyfit.families.protocol import Array, Cost, Family, FoldRows, Shape, refused_warnings, register_family
+from manyfit.families.protocol import (
+    Array,
+    Cost,
+    Family,
+    FoldRows,
+    Settings,
+    Shape,
+    refused_warnings,
+    register_family,
+)
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 # Squares of radii between these two neither overflow nor lose digits, nor do their powers up to MOST_P.
@@ -34,7 +43,7 @@ class RadiusFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         require_metric(estimator)
         if estimator.metric_params is not None:
             raise Unsupported("metric_params are not shared")
@@ -48,16 +57,14 @@ class RadiusFamily(Family):
                 raise Unsupported(f"radius={radius!r} is not between {SMALLEST:g} and {LARGEST:g}")
             require_weighting(setting["weights"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         k, m, pairs = shape.n_splits, len(settings), float(shape.n_train) * shape.n_test
         query = 2.0 * pairs * max(shape.n_features, 1)
         outputs = max(shape.n_classes, shape.n_targets, 1)
         memory = PAIR_BYTES * shape.n_train * min(shape.n_test, chunk_size()) + 8 * m * shape.n_test * outputs
         return Cost(k * (query + 2.0 * m * pairs), m * k * (query + 4.0 * pairs), fits=k, memory=memory)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[RadiusAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[RadiusAnswers]:
         asked = [Within(setting["radius"], setting["weights"]) for setting in settings]
         for i in range(folded.n_splits):
             yield self._answer(estimator, asked, folded.fold(i))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from manyfit.families.nested._prefix import NestedAnswers, PrefixFamily, fit_silently
-from manyfit.families.protocol import Answers, Cost, Responses, Shape
+from manyfit.families.protocol import Answers, Cost, Responses, Settings, Shape
 from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.structural_key import structural_key
 
@@ -46,7 +46,7 @@ class BinnedFamily(PrefixFamily):
         """A model that is fitted on a fold, ready to predict."""
         return model
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         one = super().cost(estimator, settings, shape)
         longest = [max(settings[j][self.parameter] for j in nest) for nest in self._nests(settings)]
         tree, bins = one.shared / max(longest), _TREES if self.makes_bins(estimator) else 0.0
@@ -55,9 +55,7 @@ class BinnedFamily(PrefixFamily):
         individual = one.individual + tree * bins * len(settings)
         return replace(one, shared=shared, individual=individual, fits=one.fits * len(longest))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         nests, makes_bins = self._nests(settings), self.makes_bins(estimator)
         values = [(k, settings[j][self.parameter]) for k, nest in enumerate(nests) for j in nest]
         places = [j for nest in nests for j in nest]
@@ -95,7 +93,7 @@ class BinnedFamily(PrefixFamily):
 
         return Responses(**{name: later(name) for name in names})
 
-    def _nests(self, settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    def _nests(self, settings: Settings) -> list[list[int]]:
         """The settings that differ in the number of trees only."""
         nests: dict[Any, list[int]] = {}
         for j, setting in enumerate(settings):

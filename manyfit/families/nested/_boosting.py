@@ -1,6 +1,6 @@
 """Boosting: the first iterations of the longest fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,7 +17,7 @@ from sklearn.ensemble import (
 from manyfit._compat import keep_bins
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import PrefixFamily, lazy_responses, require_known_parts
-from manyfit.families.protocol import Array, Responses, register_family
+from manyfit.families.protocol import Array, Responses, Settings, register_family
 from manyfit.folds import FoldedData, Unsupported
 
 # Rows up to which the "auto" of early stopping means no, and up to which bins are of all rows.
@@ -29,7 +29,7 @@ class AdaBoostFamily(PrefixFamily):
 
     serves = (AdaBoostClassifier, AdaBoostRegressor)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_known_parts(estimator)
 
@@ -39,7 +39,7 @@ class GradientBoostingFamily(PrefixFamily):
 
     serves = (GradientBoostingClassifier, GradientBoostingRegressor)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         if estimator.init not in (None, "zero"):
             raise Unsupported("init is an estimator")
@@ -66,7 +66,7 @@ class HistogramBoostingFamily(BinnedFamily):
             return
         super().require_repeatable(estimator)
 
-    def fit_many(self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData) -> Any:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Any:
         if estimator.random_state is None:
             most = max(len(folded.fold(i).y_train) for i in range(folded.n_splits))
             limit = _MOST_BINNED if estimator.early_stopping is False else _MOST_WITHOUT_STOPPING

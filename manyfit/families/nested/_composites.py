@@ -26,6 +26,7 @@ from manyfit.families.protocol import (
     FoldRows,
     Responses,
     Role,
+    Settings,
     Shape,
     register_family,
 )
@@ -89,7 +90,7 @@ class CompositeFamily(Family):
         """How often an ensemble fits each member on a part of the rows."""
         return 0
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             model = clone(estimator).set_params(**clone(dict(setting), safe=False))
             if not self.members(model):
@@ -106,7 +107,7 @@ class CompositeFamily(Family):
             if is_deterministic(model) is not True:
                 raise Unsupported("a member draws random numbers anew in each fit")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         distinct, made, fits, asked = set[Any](), 0.0, 0, 0.0
         for setting in settings:
             model = clone(estimator).set_params(**clone(dict(setting), safe=False))
@@ -122,9 +123,7 @@ class CompositeFamily(Family):
         memory = 8 * shape.n_train * (shape.n_classes or 1) * len(distinct)
         return Cost(one * made * 1.01, one * asked, fits=fits * shape.n_splits, memory=memory)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         for i in range(folded.n_splits):
             memory, refused, made = MemberMemory(), dict[int, str](), 0
             models: list[Any] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from manyfit.families.protocol import (
     Cost,
     Family,
     FoldRows,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
@@ -33,7 +34,7 @@ class EliminationFamily(Family):
     result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             number = setting["n_features_to_select"]
             if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:  # type: ignore[operator]
@@ -44,14 +45,12 @@ class EliminationFamily(Family):
         if is_deterministic(estimator) is not True:
             raise Unsupported("the estimator draws random numbers anew in each fit")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         fits = [max(1, shape.n_features - int(s["n_features_to_select"]) + 1) for s in settings]
         one = float(shape.n_splits * shape.n_train * shape.n_features)
         return Cost(one * max(fits), one * sum(fits), fits=shape.n_splits)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         numbers = [int(setting["n_features_to_select"]) for setting in settings]
         for i in range(folded.n_splits):
             fold = folded.fold(i)

@@ -31,7 +31,7 @@ from manyfit.families.nested._prefix import (
     stack_responses,
 )
 from manyfit.families.nested._trees import first_leaves, largest, pruned, require_sizes
-from manyfit.families.protocol import Answers, Array, Cost, Responses, Shape, register_family
+from manyfit.families.protocol import Answers, Array, Cost, Responses, Settings, Shape, register_family
 from manyfit.folds import FoldedData, Unsupported
 
 # Trees, the most leaves of each, and alpha.
@@ -54,19 +54,17 @@ class ForestFamily(PrefixFamily):
     free = frozenset({"n_estimators", "ccp_alpha", "max_leaf_nodes"})
     fits_in_threads = True
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_sizes(settings)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         one, kinds = super().cost(estimator, settings, shape), _by_limit(settings).values()
         members = [[int(setting["n_estimators"]) for setting in kind] for kind in kinds]
         made = sum(map(max, members)) / max(map(max, members))
         return replace(one, shared=one.shared * made, fits=one.fits * len(members))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         sizes = tuple((s["n_estimators"], s["max_leaf_nodes"], s["ccp_alpha"]) for s in settings)
         most = largest(settings)
         for i in range(folded.n_splits):
@@ -107,7 +105,7 @@ class ForestFamily(PrefixFamily):
         )
 
 
-def _by_limit(settings: Sequence[Mapping[str, Any]]) -> dict[bool, list[Mapping[str, Any]]]:
+def _by_limit(settings: Settings) -> dict[bool, list[Mapping[str, Any]]]:
     """The settings by whether they limit the leaves, which decides in which order trees grow."""
     found: dict[bool, list[Mapping[str, Any]]] = {}
     for setting in settings:
@@ -167,7 +165,7 @@ class IsolationFamily(PrefixFamily):
     serves = (IsolationForest,)
     free = frozenset({"n_estimators", "contamination"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         for setting in settings:
             share = setting["contamination"]
@@ -176,9 +174,7 @@ class IsolationFamily(PrefixFamily):
             if not (isinstance(share, Real) and 0 < float(share) <= 0.5):
                 raise Unsupported(f"contamination={share!r} is neither 'auto' nor a share up to 0.5")
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         values = tuple((int(s["n_estimators"]), s["contamination"]) for s in settings)
         largest = clone(estimator).set_params(n_estimators=max(n for n, _ in values), contamination="auto")
         for i in range(folded.n_splits):
@@ -205,7 +201,7 @@ class BaggingFamily(PrefixFamily):
     serves = (BaggingClassifier, BaggingRegressor)
     fits_in_threads = True
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_known_parts(estimator)
 

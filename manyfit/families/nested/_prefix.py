@@ -20,6 +20,7 @@ from manyfit.families.protocol import (
     FoldRows,
     Responses,
     Role,
+    Settings,
     Shape,
     refused_warnings,
     require_number,
@@ -67,7 +68,7 @@ class NestedFamily(Family):
         """The parameter that nests, and no other."""
         return frozenset({self.parameter})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for name in ("warm_start", "verbose", "oob_score"):
             if getattr(estimator, name, False):
                 raise Unsupported(f"{name}={getattr(estimator, name)!r} is fitted by scikit-learn alone")
@@ -90,9 +91,7 @@ class NestedFamily(Family):
         """The responses of the fits with each of `values`, for rows of X."""
         raise NotImplementedError
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         values = tuple(setting[self.parameter] for setting in settings)
         largest = clone(estimator).set_params(**{self.parameter: self.largest(values)})
         for i in range(folded.n_splits):
@@ -106,11 +105,11 @@ class PrefixFamily(NestedFamily):
 
     parameter = "n_estimators"
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         self.require_counts(settings)
 
-    def require_counts(self, settings: Sequence[Mapping[str, Any]]) -> None:
+    def require_counts(self, settings: Settings) -> None:
         """Raise `Unsupported` if a number of members is none."""
         for setting in settings:
             value = setting[self.parameter]
@@ -121,7 +120,7 @@ class PrefixFamily(NestedFamily):
     def largest(self, values: Sequence[Any]) -> Any:
         return max(values)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         members = [float(setting[self.parameter]) for setting in settings]
         columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
         one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))

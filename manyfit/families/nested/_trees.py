@@ -24,7 +24,15 @@ from manyfit.families.nested._prefix import (
     lazy_responses,
     stack_responses,
 )
-from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family, require_number
+from manyfit.families.protocol import (
+    Answers,
+    Cost,
+    Responses,
+    Settings,
+    Shape,
+    register_family,
+    require_number,
+)
 from manyfit.folds import FoldedData, Unsupported
 
 # The most leaves, and alpha.
@@ -44,19 +52,17 @@ class TreeFamily(NestedFamily):
     serves = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)
     free = frozenset({"ccp_alpha", "max_leaf_nodes"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_sizes(settings)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
         one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))
         grown = len(largest(settings))
         return Cost(one * grown, one * len(settings), fits=shape.n_splits * grown)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[Answers]:
         sizes = tuple((setting["max_leaf_nodes"], setting["ccp_alpha"]) for setting in settings)
         for i in range(folded.n_splits):
             grown = {
@@ -80,7 +86,7 @@ class TreeFamily(NestedFamily):
         return lazy_responses(next(iter(model.values())), of_all)
 
 
-def require_sizes(settings: Sequence[Mapping[str, Any]]) -> None:
+def require_sizes(settings: Settings) -> None:
     """Raise `Unsupported` if scikit-learn would refuse a size of a tree."""
     for setting in settings:
         most = setting["max_leaf_nodes"]
@@ -89,7 +95,7 @@ def require_sizes(settings: Sequence[Mapping[str, Any]]) -> None:
             raise Unsupported(f"max_leaf_nodes={most!r} is not an integer from 2")
 
 
-def largest(settings: Sequence[Mapping[str, Any]]) -> dict[bool, int | None]:
+def largest(settings: Settings) -> dict[bool, int | None]:
     """The largest limit of the leaves, by whether there is one."""
     limits = [setting["max_leaf_nodes"] for setting in settings]
     given = [most for most in limits if most is not None]

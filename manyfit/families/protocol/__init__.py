@@ -21,6 +21,8 @@ from manyfit.families.protocol._protocol import (
     FoldRows,
     Iterations,
     MomentSums,
+    Setting,
+    Settings,
     Shape,
 )
 from manyfit.families.protocol._recorded_warnings import recorded_warnings, refused_warnings
@@ -56,6 +58,8 @@ __all__ = [
     "Predictions",
     "Responses",
     "Role",
+    "Setting",
+    "Settings",
     "Shape",
     "SolvesSubsets",
     "SubsetAnswers",

@@ -1,14 +1,14 @@
 """Families that tell the residuals of rows left out of a fit from one fit of all rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyfit.families.protocol._answers import Answers, Predictions
-from manyfit.families.protocol._protocol import Shape
+from manyfit.families.protocol._protocol import Settings, Shape
 from manyfit.folds import Array, FoldedMatrix
 
 
@@ -41,16 +41,12 @@ class LeavesOut(ABC):
     """A family whose fits without some rows follow from the fit of all rows."""
 
     @abstractmethod
-    def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
+    def leaves_out(self, estimator: Any, settings: Settings, shape: Shape) -> bool:
         """Whether that takes fewer operations than moments of each training set."""
 
     @abstractmethod
     def leave_out(
-        self,
-        estimator: Any,
-        settings: Sequence[Mapping[str, Any]],
-        data: FoldedMatrix,
-        squares: bool = False,
+        self, estimator: Any, settings: Settings, data: FoldedMatrix, squares: bool = False
     ) -> Iterator[LeftOut]:
         """The residuals of all test rows, some splits at a time; raises `Unsupported` if it cannot.
 
@@ -66,9 +62,7 @@ class LeavesRowsOut(ABC):
     """A family that tells the predictions for each row, by the fit without it, from one fit of all rows."""
 
     @abstractmethod
-    def leave_rows_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
-    ) -> Answers:
+    def leave_rows_out(self, estimator: Any, settings: Settings, X: Any, y: Array) -> Answers:
         """Answers whose test rows are all rows; raises `Unsupported` if it cannot.
 
         X is an array of float64 on the host, and y has a number or label for each row.

@@ -1,13 +1,13 @@
 """Families that answer one setting for many sets of columns at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manyfit.families.protocol._answers import LinearAnswers
+from manyfit.families.protocol._protocol import Setting
 from manyfit.folds import Array, Moments, TransformedMoments
 from manyfit.metrics.scoring import Residuals, lost_predictions
 
@@ -56,7 +56,7 @@ class SolvesSubsets(ABC):
 
     @abstractmethod
     def fit_subsets(
-        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+        self, estimator: Any, setting: Setting, view: TransformedMoments, subsets: Array
     ) -> SubsetAnswers:
         """The answers for m sets of k features of a fold, (m, k); raises `Unsupported` if it cannot.
 

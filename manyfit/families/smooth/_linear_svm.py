@@ -1,12 +1,21 @@
 """LinearSVC and LinearSVR with squared losses, all C at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import (
+    Array,
+    Cost,
+    Family,
+    Iterations,
+    Settings,
+    Shape,
+    register_family,
+    require_number,
+)
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
@@ -35,7 +44,7 @@ class LinearSVCFamily(Family):
     reads = Iterations()
     path_params = PATH_PARAMS
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
             raise Unsupported("only the squared hinge loss with the l2 penalty is smooth")
         if estimator.multi_class != "ovr":
@@ -45,12 +54,10 @@ class LinearSVCFamily(Family):
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
         return _other_stopping_rule(estimator, shape)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return pass_cost(len(settings), shape, coupled=False)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[GLMAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         classes, codes = np.unique(folded.targets, return_inverse=True)
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
@@ -86,7 +93,7 @@ class LinearSVRFamily(Family):
     reads = Iterations()
     path_params = PATH_PARAMS
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.loss != "squared_epsilon_insensitive":
             raise Unsupported("only the squared epsilon-insensitive loss is smooth")
         require_number("epsilon", estimator.epsilon)
@@ -95,19 +102,17 @@ class LinearSVRFamily(Family):
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
         return _other_stopping_rule(estimator, shape)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return pass_cost(len(settings), shape, coupled=False)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[GLMAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
         yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
 
 
-def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+def _check(estimator: Any, settings: Settings) -> None:
     require_usual_intercept(estimator)
     if estimator.verbose:
         raise Unsupported("verbose follows single fits")
@@ -122,9 +127,7 @@ def _other_stopping_rule(estimator: Any, shape: Shape) -> str | None:
     return None
 
 
-def _model(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: RowLoss, rarest: float, loss: float
-) -> Model:
+def _model(estimator: Any, settings: Settings, rowwise: RowLoss, rarest: float, loss: float) -> Model:
     C = np.array([float(setting["C"]) for setting in settings])
     return Model(
         rowwise,

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._table import Categories, Table
@@ -17,9 +16,8 @@ from manyfit.folds.moments._classes import merge_spreads
 from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.rows._chunk_reduction import ChunkReduction
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._atoms import Array, Rows
 
-Array = NDArray[Any]
 Function = Callable[[Array], Array] | None
 
 # Numbers of a read by which a point amid a column is found.

@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._row_index import n_rows
@@ -27,9 +26,8 @@ from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
 from manyfit.folds.rows.chunks._rows import ChunkRows, evenly_spread
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._atoms import Array, Rows
 
-Array = NDArray[Any]
 Function = Callable[[Array], Array] | None
 
 
@@ -37,6 +35,7 @@ class ChunkEncoding(ChunkSums, Encoding):
     """`Encoding` of an X in chunks. A pass reads the columns of numbers that G holds, and no others."""
 
     table: ChunkTable
+    read_by_sklearn = False
 
     def _empty(self) -> ChunkEncoding:
         return ChunkEncoding(self.table)

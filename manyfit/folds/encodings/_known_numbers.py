@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 
 class KnownNumbers:

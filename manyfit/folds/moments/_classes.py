@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, row_blocks
 from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
-from manyfit.folds.splits._atoms import AtomGroup
+from manyfit.folds.splits._atoms import Array, AtomGroup
 
-Array = NDArray[Any]
 _Spreads = tuple[Array, Array, Array]
 """Counts, means and squares about them."""
 

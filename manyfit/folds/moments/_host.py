@@ -1,17 +1,13 @@
 """Sums of squares over rows in host memory, in blocks that fit a cache, by several threads."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, n_rows, row_blocks
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments, moments_from_sums
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Values in one block of rows of few columns: 0.25 MiB of float64. Centring and multiplying then run in the
 # second-level cache.

@@ -1,19 +1,15 @@
 """Moments of rows of numbers beside one-hot columns: sums of numbers, sums by category, and cross tables."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import MIN_THREADED_VALUES, SAMPLED_ROWS, median_row
 from manyfit.folds.moments._moments import Moments, SummedMoments, moments_from_sums
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 
 def mixed_middle(X: MixedMatrix) -> Array:

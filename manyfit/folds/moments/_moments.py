@@ -19,11 +19,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Rows are summed about a point; where its distance from their mean, squared, is more than so many
 # variances, they are summed again about the mean.

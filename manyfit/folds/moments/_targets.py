@@ -5,15 +5,11 @@ The products of targets among each other, which grow with the square of their nu
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.moments._moments import Moments, MomentSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Numbers of a block of targets that is centred at a time.
 BLOCK_NUMBERS = 2**20

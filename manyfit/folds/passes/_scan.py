@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, float_dtype, to_device_of, to_host
 from manyfit.folds._row_index import RowReader, row_blocks
 from manyfit.folds.moments._host import SAMPLED_ROWS, median_row, middle
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # Numbers that are summed at a time: 8 MiB of float64 on the host, 64 MiB on a device.
 HOST_VALUES, DEVICE_VALUES = 2**20, 2**23

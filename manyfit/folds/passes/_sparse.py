@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import SparseSample
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Fewest rows that one thread takes at a time.
 MIN_SPARSE_ROWS = 256

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import SummedMoments
@@ -12,9 +11,7 @@ from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 
 class CsrRows(RowSource):

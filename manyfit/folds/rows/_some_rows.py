@@ -7,16 +7,13 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._source import Linear
 from manyfit.folds.rows.chunks._cuts import first_row, rows_before
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
-from manyfit.folds.splits._atoms import Rows, as_rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows, as_rows
 
 
 class SomeRows(HostRows):

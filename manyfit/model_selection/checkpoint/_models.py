@@ -65,7 +65,6 @@ class UnwrittenModels:
                 self._models = others
 
     def drop_others(self, names: Collection[str]) -> None:
-        """Forget all but some models."""
         self._models = {key: one for key, one in self._models.items() if key[0] in names}
 
     def is_due(self, others: Collection[tuple[str, int]] = ()) -> bool:
@@ -75,7 +74,6 @@ class UnwrittenModels:
         return n > 0 and seconds <= MODELS_SHARE * (time.perf_counter() - self._start)
 
     def write(self, file: sqlite3.Connection) -> None:
-        """Write all models in one transaction."""
         start, n = time.perf_counter(), len(self._models)
         try:
             with transaction(file):
@@ -195,7 +193,6 @@ class ModelCheckpoint(Checkpoint):
         return _load(self._file, name, split, most)
 
     def keep_models(self, names: Collection[str]) -> None:
-        """Delete all other models."""
         self._models.drop_others(names)
         with suppress(sqlite3.Error), transaction(self._file):
             stored = {name for (name,) in self._file.execute("SELECT DISTINCT name FROM models")}

@@ -81,8 +81,6 @@ def _other_callbacks(estimator: Any) -> list[Any]:
 
 
 class LightGBM(Booster):
-    """Estimators of LightGBM."""
-
     row_params: ClassVar[Mapping[str, str]] = {
         "sample_weight": "eval_sample_weight",
         "init_score": "eval_init_score",

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.early_stopping._boosters import booster_of, stops_lightgbm
 from manyfit.model_selection.early_stopping._fold_stopping import N_ITER, split_pipelines
 from manyfit.model_selection.job._job import Job, Result
@@ -31,7 +31,7 @@ def require_stops(job: Job) -> Job:
             )
     for params in job.candidates:
         try:
-            model = clone(job.estimator).set_params(**clone(dict(params), safe=False))
+            model = build_setting(job.estimator, params)
         except Exception:  # its fit raises it again, and `error_score` says what happens then
             continue
         _require_stop(split_pipelines(model)[1])

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
 
 from manyfit._config.sizes import machine_memory
+from manyfit.arrays import compute_dask_inputs
 from manyfit.folds import (
     ChunkInput,
     ChunkRows,
@@ -15,6 +17,7 @@ from manyfit.folds import (
     is_parquet_path,
     load_targets,
     may_be_in_chunks,
+    prepare_rows,
     read_input,
 )
 from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
@@ -43,6 +46,26 @@ def chunk_input(X: Any, y: Any, memory_limit: int | str | None, names: Any = Non
     if type(X) is np.memmap or not (may_be_in_chunks(X) or is_parquet_path(X)):
         return ChunkInput(X, load_targets(y))
     return read_input(X, y, lambda: half_of_memory() if memory_limit is None else limit, names=names)
+
+
+def load_inputs(
+    search: Any, X: Any, y: Any, params: Mapping[str, Any], source: RowSource | None = None
+) -> tuple[Any, Any, dict[str, Any]]:
+    """X, y and the parameters of ``fit`` of a search, in memory.
+
+    An X that is read in chunks, or by a `source` of the user's own, becomes `IndexedRows`.
+    """
+    if source is None:
+        given = chunk_input(X, y, search.memory_limit)
+        X, y, source = given.X, given.y, given.rows
+        if given.sample_weight is not None:
+            params = weights_as_params(search.estimator, given.sample_weight, params)
+    lazy = None if source is not None else X, y, *map(load_targets, params.values())
+    X, y, *values = compute_dask_inputs(lazy, type(search).__name__)
+    if isinstance(source, ChunkRows):
+        prepare_rows(source, y)
+    X, y = indexable(X if source is None else IndexedRows(source), y)
+    return X, y, dict(zip(params, values, strict=True))
 
 
 def read_for_shared_fits(X: Any) -> str:

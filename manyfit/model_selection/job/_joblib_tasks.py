@@ -1,6 +1,7 @@
 """Runs tasks in this process or through joblib, by the user's ``n_jobs`` and joblib context."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, Literal, TypeVar
 
 from joblib import effective_n_jobs
@@ -15,19 +16,20 @@ def joblib_workers(n_jobs: int | None) -> int:
 
 
 def run_tasks(
-    task: Callable[..., R], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None, pre_dispatch: Any
+    task: Callable[..., R], arguments: Iterable[tuple[Any, ...]], n_jobs: int | None, pre_dispatch: Any
 ) -> Iterator[R]:
     """Run ``task(*a)`` for each of `arguments`, and yield the results in order as they come.
 
     One worker, or one task, runs without joblib; others go through scikit-learn's ``Parallel``, which sends
     its configuration and the warning filters. A reader that stops ends the other tasks.
     """
-    if joblib_workers(n_jobs) == 1 or len(arguments) <= 1:
-        yield from (task(*a) for a in arguments)
+    rest = iter(arguments)
+    first = list(islice(rest, 2))
+    if joblib_workers(n_jobs) == 1 or len(first) < 2:
+        yield from (task(*a) for a in chain(first, rest))
         return
-    yield from _ending_tasks(
-        _parallel("generator", n_jobs, pre_dispatch)(delayed(task)(*a) for a in arguments)
-    )
+    calls = (delayed(task)(*a) for a in chain(first, rest))
+    yield from _ending_tasks(_parallel("generator", n_jobs, pre_dispatch)(calls))
 
 
 def run_tasks_unordered(

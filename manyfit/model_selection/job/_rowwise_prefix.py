@@ -27,7 +27,7 @@ from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from manyfit._compat import safe_indexing
 from manyfit.folds import Splits, TermCounts, Texts, counts_texts
-from manyfit.introspection.composites import children, composite_class
+from manyfit.introspection.composites import build_setting, children, composite_class
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 # Rows are transformed in parts, of which the first is one of so many: its output shows how large all may be.
@@ -161,7 +161,7 @@ class RowwiseOutputs:
     def prepare_setting(self, estimator: Any, params: Mapping[str, Any]) -> None:
         """Make the outputs for a setting before it is fitted."""
         with suppress(Exception):  # an unknown parameter, say: its fit raises
-            model = clone(estimator).set_params(**clone(dict(params), safe=False))
+            model = build_setting(estimator, params)
             self._prepare(model, RowwisePrefix())
 
     def _prepare(self, part: Any, prefix: RowwisePrefix | None) -> RowwisePrefix | None:

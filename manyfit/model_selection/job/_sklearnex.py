@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from manyfit.arrays import is_xp_array
 from manyfit.folds import is_row_source
-from manyfit.introspection.composites import children, composite_class, replace_children
+from manyfit.introspection.composites import build_setting, children, composite_class, replace_children
 from manyfit.introspection.randomness import Sizes, ignores_random_state, is_deterministic
 from manyfit.model_selection.job._job import Job
 
@@ -87,7 +87,7 @@ def _replaceable(thing: Any) -> Iterator[Any]:
 
 def _is_replaceable(job: Job, params: Mapping[str, Any]) -> bool:
     try:
-        model = clone(job.estimator).set_params(**clone(dict(params), safe=False))
+        model = build_setting(job.estimator, params)
     except Exception:  # its fit raises it again
         return False
     found = list(_replaceable(model))

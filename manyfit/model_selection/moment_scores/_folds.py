@@ -78,7 +78,6 @@ class MomentFolds:
 
     @property
     def n_splits(self) -> int:
-        """Number of splits."""
         return self.splits.n_splits
 
     @cached_property
@@ -92,7 +91,6 @@ class MomentFolds:
         return all(step.cls is StandardScaler for step in self.group.steps)
 
     def behind_steps(self, view: TransformedMoments) -> TransformedMoments:
-        """The moments behind the steps."""
         for step in self.group.steps:
             seen = apply_step(step.build(), view)
             assert isinstance(seen, TransformedMoments)

@@ -1,14 +1,14 @@
 """Checks that sharing saves operations, and fits into the memory that the user allows."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import is_classifier
 
 from manyfit._config.sizes import format_size
-from manyfit.families import Cost, Family, Shape
+from manyfit.families import Cost, Shape
 from manyfit.folds import Unsupported, distinct_labels
 from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.planning._plan import Group
 
 # A family that converges has to be so many times as fast.
 LEAST_GAIN = 2.0
@@ -20,14 +20,15 @@ def n_classes(estimator: Any, y: Any) -> int:
     return len(distinct_labels(y)) if is_classifier(estimator) else 0
 
 
-def require_cheaper(
-    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape, job: Job
-) -> Cost:
-    """The cost of shared fits; raises `Unsupported` if they take more operations or too much memory.
+def require_cheaper(group: Group, shape: Shape, job: Job) -> Cost:
+    """The cost of the shared fits of a group.
 
-    A family that converges may change last digits, which is not worth a small gain.
+    Raises `Unsupported` if they take more operations or too much memory. A family that converges may change
+    last digits, which is not worth a small gain.
     """
-    cost = family.cost(estimator, settings, shape)
+    family = group.family
+    assert family is not None
+    cost = family.cost(group.prototype, group.settings, shape)
     least = LEAST_GAIN if family.result == "converged" and job.sharing == "auto" else 1.0
     if cost.shared > cost.individual:
         raise Unsupported(NOT_CHEAPER)

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from manyfit._compat import has_callbacks
 from manyfit.families import wrapper_of
 from manyfit.folds import Unsupported
+from manyfit.introspection.composites import build_setting
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import Unkeyable, keeps_its_parameters, object_state
 from manyfit.introspection.structural_key import ById, structural_key
@@ -148,7 +149,7 @@ class PipelineReader:
         overlay = self._overlay(params)
         if overlay is None:
             # Estimators among the values are cloned: a nested setting would change the user's own.
-            changed = clone(self._estimator).set_params(**clone(dict(params), safe=False))
+            changed = build_setting(self._estimator, params)
             steps = list(_flatten("", changed, last=True))
         else:
             steps = overlay

@@ -34,6 +34,7 @@ from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import n_classes, require_memory
 from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
+from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning.steps._encoded_columns import EncodedColumns, reads_columns
 from manyfit.model_selection.planning.steps._order import sample
 
@@ -54,11 +55,11 @@ class SearchData:
         self._n_classes: int | None = None
         self.bytes_before = self.bytes_read  # and planning reads some
 
-    def require_weights(self, candidate: int, path: str, scoring: SharedScoring) -> None:
+    def require_weights(self, group: Group, scoring: SharedScoring) -> None:
         """Take the weights of fits and scores; raise `Unsupported` if those of another group differ."""
         fit_params = self.job.options.fit_params
-        model = sample(self.job, candidate) if fit_params else self.job.estimator
-        raw = fit_weights(model, path, fit_params), scoring.weights
+        model = sample(self.job, group.candidates[0]) if fit_params else self.job.estimator
+        raw = fit_weights(model, group.path, fit_params), scoring.weights
         self._raw_weights = self._raw_weights or raw
         if any(one is not other for one, other in zip(raw, self._raw_weights, strict=True)):
             raise Unsupported("its last step has other weights than that of the settings before it")

@@ -47,7 +47,6 @@ class SearchFacts:
 
     @cached_property
     def fits_on_device(self) -> bool:
-        """Whether single fits are made on the device."""
         return (
             self.on_device
             and not host_only_estimators(self.job)

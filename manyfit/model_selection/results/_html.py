@@ -35,7 +35,6 @@ def bullets(title: str, lines: Sequence[str]) -> str:
 
 
 def paragraph(line: str) -> str:
-    """A paragraph of text."""
     return f"<p>{escape(line)}</p>"
 
 

@@ -31,11 +31,9 @@ class Progress:
 
     @property
     def shown(self) -> bool:
-        """Whether the bar is shown."""
         return self._bar is not None
 
     def done(self, n: int) -> None:
-        """Count `n` more."""
         if self._bar is not None:
             self._bar.update(n)
 

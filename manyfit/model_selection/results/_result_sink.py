@@ -100,7 +100,6 @@ class ResultSink:
 
     @property
     def shown(self) -> bool:
-        """Whether the bar is shown."""
         return self._bar.shown
 
     def _count(self, results: Mapping[Pair, Result]) -> None:

@@ -1,11 +1,13 @@
 """Results of a part of a search."""
 
+import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyfit.families import Continued
+from manyfit.families import Continued, Family
+from manyfit.folds import Unsupported
 from manyfit.model_selection.job._job import Pair, Result
 
 
@@ -17,6 +19,8 @@ class TaskResult:
     results: dict[Pair, Result] = field(default_factory=dict)
     # Pairs that shared work leaves to scikit-learn, with the reasons.
     refused: dict[Pair, str] = field(default_factory=dict)
+    # Results without test scores of pairs in `refused`: their test rows cannot be transformed.
+    unscored: dict[Pair, Result] = field(default_factory=dict)
     # Pairs of `results` that were fitted one by one, after shared work had left them.
     fitted: set[Pair] = field(default_factory=set)
     work: Counter[str] = field(default_factory=Counter)  # counts of a `Report` about shared steps
@@ -41,6 +45,11 @@ class TaskResult:
         """Pairs that shared work left to scikit-learn, and that are not fitted yet."""
         return sorted(self.refused.keys() - self.results.keys())
 
+    def leave(self, pairs: Iterable[Pair], why: Exception | str) -> None:
+        """Leave pairs without a result to scikit-learn, which raises what the user should see."""
+        reason = why if isinstance(why, str) else _refusal_reason(why)
+        self.refused.update({pair: reason for pair in pairs if pair not in self.results})
+
     def note_iterations(
         self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
     ) -> None:
@@ -50,9 +59,9 @@ class TaskResult:
         self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
 
     def add(self, other: "TaskResult") -> None:
-        """Add the results and counts of another part."""
         self.results.update(other.results)
         self.refused.update(other.refused)
+        self.unscored.update(other.unscored)
         self.fitted |= other.fitted
         self.work.update(other.work)  # which keeps negative counts
         self.doubts.update(other.doubts)
@@ -60,3 +69,21 @@ class TaskResult:
         self.fits_made += other.fits_made
         self.seconds += other.seconds
         self.seconds_fitting += other.seconds_fitting
+
+
+def _refusal_reason(error: Exception) -> str:
+    """The reason that an exception in shared work gives."""
+    if isinstance(error, Unsupported):
+        return str(error)
+    lines = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    return f"shared work failed ({_failed_family(error)}{what})"
+
+
+def _failed_family(error: Exception) -> str:
+    """The `fit_many` that an exception went through, as a prefix; empty if it went through none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        family = frame.f_locals.get("self")
+        if frame.f_code.co_name == "fit_many" and isinstance(family, Family):
+            return f"{type(family).__name__}.fit_many: "
+    return ""

@@ -32,7 +32,6 @@ class WorkerRounds:
     memory: int
 
     def store(self) -> WorkerStore:
-        """The store of an item."""
         return WorkerStore(self)
 
 

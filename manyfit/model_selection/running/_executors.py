@@ -79,8 +79,15 @@ class JoblibExecutor(Executor):
             for c in sorted({c for item in items for c in item.strategy.rowwise_candidates(item)}):
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
         n_workers = joblib_workers(job.n_jobs) if joblib_is_local() else 1  # a cluster's lie elsewhere
-        arguments = _Arguments(items, self._context, spare_threads(len(items), n_workers), continued_fits())
-        parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
+        fits, threads = continued_fits(), spare_threads(len(items), n_workers)
+
+        def arguments(item: WorkItem, n_threads: int) -> tuple[Any, ...]:
+            part = self._context.for_item(item)
+            part.n_threads = n_threads
+            return item, part, None if fits is None else fits.part()
+
+        # Each is made when its item is sent: only some are held at a time.
+        parts = run_tasks(_run_item, map(arguments, items, threads), job.n_jobs, job.pre_dispatch)
         return zip(items, parts, strict=True)
 
     def _send_fits(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
@@ -127,27 +134,6 @@ def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> 
     sent.append(bundle)
     data, options = (job.estimator, job.X, job.y), job.options
     return len(sent) - 1, function, data, common, fits, options.host_fallback, options.fits_within
-
-
-class _Arguments(Sequence[Any]):
-    """An item and its part of the context, made when the item is sent: only some are held at a time."""
-
-    def __init__(
-        self,
-        items: Sequence[WorkItem],
-        context: RunContext,
-        n_threads: Sequence[int],
-        fits: ContinuedFits | None,
-    ) -> None:
-        self._items, self._context, self._n_threads, self._fits = items, context, n_threads, fits
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, j: Any) -> Any:
-        part = self._context.for_item(self._items[j])
-        part.n_threads = self._n_threads[j]
-        return self._items[j], part, None if self._fits is None else self._fits.part()
 
 
 def _run_item(item: WorkItem, context: RunContext, fits: ContinuedFits | None) -> TaskResult:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -26,66 +26,49 @@ def few_splits() -> Iterator[None]:
         yield
 
 
-class Rule(Protocol):
-    """Says which settings are out of a race."""
-
-    @property
-    def first(self) -> int:
-        """Splits on which a setting is scored before it is compared."""
-
-    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
-        """Whether a setting is clearly worse than the best one, by their scores on the same splits."""
-
-
 @dataclass(frozen=True)
-class Margin:
-    """A setting is out if its mean score is more than `margin` below the best one's."""
+class Rule:
+    """Says which settings are out of a race.
 
-    margin: float
-    first: int = 2
+    A setting is compared when it is scored on the `first` splits. `worse` says whether it is clearly worse
+    than the best one, by both scores on the same splits: ``worse(best, own)``.
+    """
 
-    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
-        """See `Rule`."""
-        return bool((best - own).mean() > self.margin)
-
-
-class Wilcoxon:
-    """A setting is out if Wilcoxon's signed-rank test says so; fewer splits than `first` cannot."""
-
-    first = 4
-
-    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
-        """See `Rule`."""
-        from scipy.stats import wilcoxon
-
-        if (best == own).all():
-            return False
-        with few_splits():
-            test = wilcoxon(best, own, alternative="greater", zero_method="zsplit")
-        return bool(test.pvalue < _P)
+    first: int
+    worse: Callable[[np.ndarray, np.ndarray], bool]
 
 
-class PairedTTest:
-    """A setting is out if the t-test of the differences to the best one says so."""
-
-    first = 3
-
-    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
-        """See `Rule`."""
-        from scipy.stats import ttest_rel
-
-        differences = best - own
-        if np.ptp(differences) == 0:
-            return bool(differences[0] > 0)
-        return bool(ttest_rel(best, own, alternative="greater").pvalue < _P)
+def margin(most: float) -> Rule:
+    """A setting is out if its mean score is more than `most` below the best one's."""
+    return Rule(2, lambda best, own: bool((best - own).mean() > most))
 
 
-RULES: dict[str, type[Rule]] = {"wilcoxon": Wilcoxon, "t-test": PairedTTest}
+def _wilcoxon(best: np.ndarray, own: np.ndarray) -> bool:
+    from scipy.stats import wilcoxon
+
+    if (best == own).all():
+        return False
+    with few_splits():
+        test = wilcoxon(best, own, alternative="greater", zero_method="zsplit")
+    return bool(test.pvalue < _P)
+
+
+def _paired_t_test(best: np.ndarray, own: np.ndarray) -> bool:
+    from scipy.stats import ttest_rel
+
+    differences = best - own
+    if np.ptp(differences) == 0:
+        return bool(differences[0] > 0)
+    return bool(ttest_rel(best, own, alternative="greater").pvalue < _P)
+
+
+# Fewer splits than four can never pass Wilcoxon's signed-rank test.
+RULES = {"wilcoxon": Rule(4, _wilcoxon), "t-test": Rule(3, _paired_t_test)}
 
 
 def rule_of(race: str | float, n_splits: int, name: str) -> Rule:
     """The rule that the parameter `race` of a search means; ValueError if there are too few splits for it."""
-    rule: Rule = RULES[race]() if isinstance(race, str) else Margin(float(race))
+    rule = RULES[race] if isinstance(race, str) else margin(float(race))
     if n_splits <= rule.first:
         raise ValueError(
             f"race={race!r} compares settings after {rule.first} splits, and {name} has {n_splits}. Use more "

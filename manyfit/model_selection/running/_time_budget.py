@@ -38,12 +38,10 @@ class TimeBudget:
 
     @property
     def spent(self) -> float:
-        """Seconds so far."""
         return perf_counter() - self._start
 
     @property
     def is_over(self) -> bool:
-        """Whether all seconds are spent."""
         return self.spent >= self.seconds
 
     def order(self, n: int) -> list[int]:

@@ -64,7 +64,6 @@ class Evaluation:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began."""
         return time.perf_counter() - self._start
 
     def __call__(
@@ -257,7 +256,6 @@ class Evaluation:
         return self.search.refit if isinstance(self.search.refit, str) else None
 
     def partial(self) -> list[dict[str, Any]]:
-        """All finished results so far."""
         k = len(self.out) // max(len(self.candidates), 1)
         found = as_partial(self.candidates, ((divmod(j, k), one) for j, one in enumerate(self.out)))
         if self._arrivals is not None:

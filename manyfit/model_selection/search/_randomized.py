@@ -12,6 +12,7 @@ from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
+from manyfit.model_selection.search._options import keep_arguments
 
 __all__ = ["RandomizedSearchCV"]
 
@@ -99,9 +100,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
             cv=cv, verbose=verbose, pre_dispatch=pre_dispatch, random_state=random_state,
             error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
-        self.sharing, self.verify, self.memory_limit = sharing, verify, memory_limit
-        self.client, self.checkpoint, self.engine = client, checkpoint, engine
-        self.early_stopping = early_stopping
-        self.time_budget, self.race, self.fit_timeout = time_budget, race, fit_timeout
-        self.return_predictions = return_predictions
-        self.sample = sample
+        keep_arguments(self, locals())

@@ -6,29 +6,15 @@ from typing import Any
 
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
 
 from manyfit._compat import check_method_params, num_samples
-from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array, label_transfers, to_host
+from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import (
-    ChunkRows,
-    Splits,
-    is_parquet_path,
-    is_row_source,
-    load_targets,
-    own_row_source,
-    prepare_rows,
-)
-from manyfit.introspection.composites import last_step
+from manyfit.folds import ChunkRows, Splits, is_parquet_path, is_row_source, own_row_source
+from manyfit.introspection.composites import build_setting, last_step
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.early_stopping._iterations import require_stops
-from manyfit.model_selection.job._chunk_inputs import (
-    IndexedRows,
-    chunk_input,
-    read_for_shared_fits,
-    weights_as_params,
-)
+from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs, read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import recording_for
@@ -147,7 +133,7 @@ def refuse_refit_in_chunks(X: ChunkRows, estimator: Any, candidates: Iterable[Ma
 
     for params in candidates:
         try:
-            chosen = clone(estimator).set_params(**clone(dict(params), safe=False))
+            chosen = build_setting(estimator, params)
         except Exception:  # an unknown parameter; its fit raises it again in scikit-learn's own words
             continue
         reason = why_not_refitted(chosen)
@@ -164,28 +150,16 @@ def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: F
     """Check the arguments of `fit` or `plan`; the data are loaded, and nothing is fitted."""
     scorer, refit_metric = search._get_scorers()
     source = own_row_source(X)
-    if source is None:
-        if isinstance(X, str) and not is_parquet_path(X):  # whose letters would be counted as rows
-            raise ValueError(
-                f"X should be data, a Parquet file or a folder of such files; {X!r} is no folder, and does "
-                "not end in .parquet. Read other files first, or pass their blocks: manyfit.folds.Blocks."
-            )
-        given = chunk_input(X, y, search.memory_limit)
-        X, y, source = given.X, given.y, given.rows
-        if given.sample_weight is not None:
-            params = weights_as_params(search.estimator, given.sample_weight, params)
-    lazy = None if source is not None else X, y, *map(load_targets, params.values())
-    X, y, *values = compute_dask_inputs(lazy, type(search).__name__)
-    params = dict(zip(params, values, strict=True))
-    if source is not None:
-        if isinstance(source, ChunkRows):
-            prepare_rows(source, y)
-        X = IndexedRows(source)
-    X, y = indexable(X, y)
+    # The letters of a text would be counted as rows.
+    if source is None and isinstance(X, str) and not is_parquet_path(X):
+        raise ValueError(
+            f"X should be data, a Parquet file or a folder of such files; {X!r} is no folder, and does "
+            "not end in .parquet. Read other files first, or pass their blocks: manyfit.folds.Blocks."
+        )
+    X, y, params = load_inputs(search, X, y, params, source)
     sample = sample_of(search, X, None if frozen is None else frozen.sample)
     if sample is not None:
         X, y, params = sample.take(search.estimator, X, y, params, memory_limit_in_bytes(search.memory_limit))
-        source = None
     copy_to_host, params = TransferCache(), check_method_params(X, params=params)
     routed = search._get_routed_params_for_fit(params)
     # The plan has consumed a `cv` that can be read only once. Any other depends on y.
@@ -200,7 +174,7 @@ def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: F
     cv = check_input(search, cv, X, y, split_params)
     memory_limit_in_bytes(search.memory_limit)
     n_splits = cv.get_n_splits(X, y, **split_params)
-    X = X if source is None else source
+    X = X.source if isinstance(X, IndexedRows) else X
     return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host, sample)
 
 

@@ -17,11 +17,11 @@ from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors,
 from manyfit.arrays import label_transfers
 from manyfit.families import fit_continued
 from manyfit.folds import Unsupported
+from manyfit.introspection.composites import build_setting
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
-from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
-from manyfit.model_selection.sharing._setting_facts import OWN_ROWS, SettingFacts
+from manyfit.model_selection.sharing._fold_store import OWN_ROWS, FoldStore, SettingFacts, SharedFold
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, OwnRows
@@ -187,15 +187,15 @@ class _SharedSetting:
 def _prepare(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> _SharedSetting | None:
     """The estimator and fold to fit a setting on shared rows; None if it needs rows of its own."""
     with suppress(Exception):
-        known = folds.settings
+        key = id(estimator), id(params)
+        facts = folds.facts[key][-1] if key in folds.facts else None
         # Before `set_params`, whose calls an estimator may count.
-        if (facts := known.get(estimator, params)) is None and not folds.share_steps:
-            facts = known.keep(estimator, params, OWN_ROWS) if any_of(strangers(estimator)) else None
-        if facts is OWN_ROWS:
-            return None
-        model = clone(estimator).set_params(**clone(dict(params), safe=False))
-        if facts is None:
-            facts = known.keep(estimator, params, _facts_of(model, folds))
+        if facts is None and not folds.share_steps and any_of(strangers(estimator)):
+            facts = OWN_ROWS
+        if facts is not OWN_ROWS:
+            model = build_setting(estimator, params)
+            facts = facts or _facts_of(model, folds)
+        folds.facts[key] = estimator, params, facts
         if facts is OWN_ROWS:
             return None
         ready = _SharedSetting(model, folds.get(i, model), facts, folds.strange_scorers)

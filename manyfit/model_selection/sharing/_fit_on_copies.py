@@ -8,10 +8,11 @@ from traceback import format_exception
 from types import TracebackType
 from typing import Any
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from manyfit._compat import score
 from manyfit.arrays import array_namespace, deep_copy, is_xp_array
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.job._job import Result
 from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn, record
 from manyfit.model_selection.sharing._fold_store import FoldStore
@@ -42,7 +43,6 @@ class RaisingEstimator(BaseEstimator):
         return self
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> None:
-        """Raise the error."""
         raise self.error
 
 
@@ -56,7 +56,7 @@ def fit_on_copies(
     """
     options, ready = folds.options, None
     with suppress(Exception):
-        model = clone(estimator).set_params(**clone(dict(params), safe=False))
+        model = build_setting(estimator, params)
         fold = folds.get(i, model)
         rows = (fold.test, fold.train) if options.return_train_score else (fold.test,)
         score_params = [folds.cut(options.score_params, one) for one in rows]

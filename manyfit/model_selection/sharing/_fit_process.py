@@ -41,7 +41,6 @@ class FitData:
     options: Options
 
     def is_same(self, other: FitData | None) -> bool:
-        """Whether it has the same objects as another."""
         return other is not None and all(
             getattr(self, name) is getattr(other, name) for name in ("X", "y", "options")
         )
@@ -75,7 +74,6 @@ class FitAnswer:
 
 
 def send(stream: BinaryIO, message: Any) -> None:
-    """Write a message."""
     content = cloudpickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(content)))
     stream.write(content)

@@ -183,7 +183,6 @@ class FoldCache:
             raise
 
     def get(self, key: int) -> CacheEntry | None:
-        """The entry under a key, or None."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -267,7 +266,6 @@ class FoldCache:
             self._unasked = self.fits + saved - requested
 
     def count_fit(self) -> None:
-        """Count one more fit."""
         with self._lock:
             self.fits += 1
 

@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,9 +24,20 @@ from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.sharing._fold_cache import FoldCache, nbytes_of
-from manyfit.model_selection.sharing._setting_facts import KnownSettings
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.sharing.rows._known_readers import strangers_among_scorers
+
+
+@dataclass(frozen=True)
+class SettingFacts:
+    """Classes and functions in a setting that may write into rows, and whether its fit draws numbers."""
+
+    strange_steps: frozenset[Hashable] = frozenset()
+    draws: bool = True
+
+
+# A setting that cannot be fitted on rows that others read.
+OWN_ROWS = SettingFacts()
 
 
 class SharedFold:
@@ -75,7 +87,8 @@ class FoldStore:
     """The folds of a task, by split; it keeps as many as the memory limit allows.
 
     `in_turn`: the task reads one fold after the other, so that only the last one is kept. `writers`: classes
-    and functions of settings in which something wrote into its input.
+    and functions of settings in which something wrote into its input. `facts`: those of settings, by the
+    identities of estimator and parameters, and with both, so that no others take their place in memory.
     """
 
     def __init__(
@@ -93,7 +106,7 @@ class FoldStore:
         self._rowwise, self._requests = (rowwise, requests) if share_steps else (None, None)
         self._splits = splits
         self.writers = set[Hashable]()
-        self.settings = KnownSettings()
+        self.facts: dict[tuple[int, int], tuple[Any, Any, SettingFacts]] = {}
         self._folds: dict[tuple[int, bool], SharedFold] = {}
         self._dropped_counts = Counter[str]()
         self._host_copies = TransferCache(weak=True)
@@ -117,11 +130,9 @@ class FoldStore:
         return frozenset(strangers_among_scorers(self.options.scorer))
 
     def split(self, i: int) -> tuple[Any, Any]:
-        """Train and test indices of split `i`."""
         return self._splits.indices(i) if isinstance(self._splits, Splits) else self._splits[i]
 
     def get(self, i: int, estimator: Any) -> SharedFold:
-        """The rows of split `i` for an estimator."""
         key = (i, bool(get_tags(estimator).input_tags.pairwise))
         if key[1] and is_xp_array(self.X):
             raise Unsupported("scikit-learn cuts a kernel on a device")
@@ -175,7 +186,6 @@ class FoldStore:
         return counts
 
     def work_since(self, before: Mapping[str, int]) -> Counter[str]:
-        """The increase of `work`."""
         counts = self.work
         counts.subtract(before)
         return counts

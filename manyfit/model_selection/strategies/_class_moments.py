@@ -9,35 +9,22 @@ import numpy as np
 from manyfit.arrays import is_xp_array
 from manyfit.families import ClassSums, require_valid_answers
 from manyfit.folds import ChunkRows, ClassedFolds, FoldedMatrix, Unsupported
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._score_answers import start_scores
-from manyfit.model_selection.strategies._strategy import (
-    Batch,
-    RunContext,
-    Schedule,
-    Strategy,
-    WorkItem,
-    family_group,
-    leave,
-    nothing_in_common,
-    refusal_reason,
-    require_scoring,
-    scoring_of,
-)
+from manyfit.model_selection.strategies._score_answers import score_on_host
+from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, RunContext, nothing_in_common
 
 
 @dataclass(frozen=True)
-class ClassMomentStrategy(Strategy):
+class ClassMomentStrategy(DataStrategy):
     """A family that reads sums within classes, without steps before it: one pass answers all folds."""
 
     kind = "class moments"
     title = "shared through sums within classes"
-    shares_fits = True
-    takes_all_cores = True
     refuses_alone = True
     last_step_place = ("host", "its sums within classes are made on the host")
 
@@ -57,9 +44,7 @@ class ClassMomentStrategy(Strategy):
         assert isinstance(reads, ClassSums)
         if options.fit_params and not reads.weights:
             raise Unsupported(f"{batch.spec.final.cls.__name__}.fit takes no sample_weight")
-        group = family_group(self, batch, facts)
-        scoring = require_scoring(group, facts)
-        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        group, scoring = self.group_of(batch, facts)
         data = class_data(group, facts.data)
         if data.X.nnz is not None:
             raise Unsupported("X is sparse")
@@ -76,32 +61,16 @@ class ClassMomentStrategy(Strategy):
             nbytes = 2 * 8 * n_rows * (1 if only_labels and options.recording is None else shape.n_classes)
             require_memory(nbytes, options.memory_limit, "the predictions of a fold")
         if not facts.must_share:
-            require_cheaper(batch.family, group.prototype, group.settings, shape, job)
+            require_cheaper(group, shape, job)
         return group
 
-    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
-        """See `Strategy`. Merges of sums are one batch, like those of moments."""
-        pairs = schedule.job.pairs([c for group in groups for c in group.candidates])
-        if not pairs or schedule.sink.restore(pairs):
-            return []
-        return [WorkItem(self, tuple(pairs), tuple(groups))]
-
-    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
-        try:
-            for group in item.groups:
-                scoring = scoring_of(group, options)
-                context.data.require_weights(group.candidates[0], group.path, scoring)
-            folds = ClassedFolds(class_data(item.groups[0], context.data))
-        except Exception as error:
-            leave(outcome, item.pairs, refusal_reason(error))
-            return outcome
+    def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        scorings = [context.scoring_of(group) for group in groups]
+        folds = ClassedFolds(class_data(groups[0], context.data))
         for i in range(folds.data.n_splits):
-            for group in item.groups:
-                _answer(group, i, folds, context, outcome)
+            for group, scoring in zip(groups, scorings, strict=True):
+                _answer(group, scoring, i, folds, context, outcome)
         outcome.rows_read += round(folds.passes * context.job.splits.n_samples)
-        outcome.seconds = time.perf_counter() - start
-        return outcome
 
 
 CLASS_MOMENTS = ClassMomentStrategy()
@@ -115,21 +84,26 @@ def class_data(group: Group, data: SearchData) -> FoldedMatrix:
         raise Unsupported(str(why)) from why
 
 
-def _answer(group: Group, i: int, folds: ClassedFolds, context: RunContext, outcome: TaskResult) -> None:
+def _answer(
+    group: Group,
+    scoring: SharedScoring,
+    i: int,
+    folds: ClassedFolds,
+    context: RunContext,
+    outcome: TaskResult,
+) -> None:
     """Answer and score all settings of a group on one split."""
-    start, options, data, n = time.perf_counter(), context.job.options, folds.data, len(group.candidates)
-    family, scoring = group.family, scoring_of(group, options)
+    start, data, family, n = time.perf_counter(), folds.data, group.family, len(group.candidates)
     assert family is not None
     try:
         if not len(data.fold(i).y_test):
             raise Unsupported("the split has no test rows")
         answers = next(iter(family.fit_many(group.prototype, group.settings, folds.split(i))))
         require_valid_answers(family, answers, n, data.X.shape[1], 1, lambda: data.fold(i))
-        fitted = time.perf_counter()
-        scored = start_scores(scoring, answers, n, data, i, options).finish([])
     except Exception as error:
-        outcome.refused.update({(c, i): refusal_reason(error) for c in group.candidates})
+        outcome.leave([(c, i) for c in group.candidates], error)
         return
-    times = (fitted - start) / n, (time.perf_counter() - fitted) / n
     outcome.fits_made += answers.fits_made
-    context.add(scored.keep(outcome, group.candidates, i, times), individual=False)
+    fit_time, options = (time.perf_counter() - start) / n, context.job.options
+    scored = score_on_host(scoring, answers, group.candidates, data, i, options, fit_time, outcome)
+    context.add(scored, individual=False)

@@ -7,7 +7,8 @@ whose scores differ by less are as good as each other.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,14 @@ class PendingAnswers:
         folded: FoldedData,
         i: int,
         options: Options,
+        unscored: str = "",
     ) -> None:
         start, n = time.perf_counter(), len(candidates)
         self._answers, self._candidates = answers, candidates
-        self._scores = start_scores(scoring, answers, n, folded, i, options)
+        self._scores = start_scores(scoring, answers, n, folded, i, options, unscored)
         self.device_scores = self._scores.device_scores
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if answers.varies_within_tol and len(answers.refused) < n:
+        if answers.varies_within_tol and len(answers.refused) < n and not unscored:
             self._start_doubts(scoring, folded, i, options.memory_limit)
         self._seconds = time.perf_counter() - start
 
@@ -75,18 +77,18 @@ class PendingAnswers:
             ]
 
     def finish(
-        self, on_host: Sequence[Array], outcome: TaskResult, i: int, fit_time: float, sklearn_stops: bool
+        self, on_host: Iterable[Array], outcome: TaskResult, i: int, fit_time: float, sklearn_stops: bool
     ) -> dict[Pair, Result]:
         """Note all scores of split `i`, and return the results of settings that stay shared.
 
-        `on_host` is what `device_scores` became on the host; `fit_time` are the seconds of one setting. With
-        `sklearn_stops`, settings whose scores `tol` leaves too open are left to scikit-learn.
+        `on_host` begins with what `device_scores` became on the host; `fit_time` are the seconds of one
+        setting. With `sklearn_stops`, settings whose scores `tol` leaves too open are left to scikit-learn.
         """
-        start, n = time.perf_counter(), len(self._scores.device_scores)
-        scored = self._scores.finish(on_host[:n])
+        start, fetched = time.perf_counter(), list(islice(on_host, len(self.device_scores)))
+        scored = self._scores.finish(fetched)
         doubts = {
-            j: self._doubt(j, score, on_host)
-            for j, score in enumerate(scored.scores["test"])
+            j: self._doubt(j, score, fetched)
+            for j, score in enumerate(scored.scores.get("test", ()))
             if not (score is None or isinstance(score, Exception))
         }
         left = dict[int, str]()
@@ -99,12 +101,12 @@ class PendingAnswers:
         times = (fit_time, seconds / len(self._candidates))
         return scored.keep(outcome, self._candidates, i, times, left)
 
-    def _doubt(self, j: int, score: Any, on_host: Sequence[Array]) -> Doubt:
+    def _doubt(self, j: int, score: Any, fetched: Sequence[Array]) -> Doubt:
         found: dict[str, float] = {}
         for shifted in self._shifted:
             for name, other in shifted.items():
                 found[name] = float(np.maximum(found.get(name, 0.0), abs(_named(score, name) - other[j])))
-        return found | {name: float(on_host[-1][j] / self._n_rows[name]) for name in self._labels}
+        return found | {name: float(fetched[-1][j] / self._n_rows[name]) for name in self._labels}
 
     def _is_too_open(self, score: Any, doubt: Doubt) -> bool:
         most = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array, label_transfers, to_host_together
 from manyfit.families import (
@@ -32,6 +32,7 @@ from manyfit.folds import (
     finite_middle,
     indicated_classes,
 )
+from manyfit.introspection.composites import build_setting
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import (
@@ -70,8 +71,6 @@ from manyfit.model_selection.strategies._strategy import (
     WorkItem,
     family_group,
     nothing_in_common,
-    refusal_reason,
-    require_scoring,
     scoring_of,
 )
 
@@ -98,8 +97,7 @@ class FoldFamilyStrategy(Strategy):
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         if facts.must_share:
             raise Unsupported(f"{batch.spec.final.cls.__name__} reads the rows of a fold as one array")
-        group, spec = family_group(self, batch, facts), batch.spec
-        scoring = require_scoring(group, facts)
+        (group, scoring), spec = family_group(self, batch, facts), batch.spec
         _require_shareable_rows(batch, facts)
         require_weights(group, scoring, facts.job)
         _require_deterministic_last_step(batch, facts)
@@ -152,8 +150,7 @@ class FoldFamilyStrategy(Strategy):
             try:
                 answered = _answer(group, i, folds, context, outcome)
             except Exception as error:
-                # scikit-learn fits these pairs one by one, and raises what the user should see.
-                outcome.refused.update({(c, i): refusal_reason(error) for c in group.candidates})
+                outcome.leave([(c, i) for c in group.candidates], error)
                 outcome.seconds += time.perf_counter() - began
             else:
                 context.add(answered, individual=False)
@@ -226,8 +223,7 @@ def _not_refused(
         if len({c for c, _ in pairs}) < len(group.candidates):
             found.append(group)
         else:
-            why = context.refused[pairs[0]]
-            outcome.refused.update({(c, item.split): why for c in group.candidates})
+            outcome.leave([(c, item.split) for c in group.candidates], context.refused[pairs[0]])
     return found
 
 
@@ -260,7 +256,7 @@ def _answer(
     """The family's results for a group; refused settings are noted."""
     job = context.answered
     first = job.candidates[group.candidates[0]]
-    model = clone(job.estimator).set_params(**clone(dict(first), safe=False))
+    model = build_setting(job.estimator, first)
     fold = folds.get(i, model)
     before, saved, answered = fold.cache.fits_requested, fold.cache.saved, dict[Pair, Result]()
     deferred = DeferredWarnings()
@@ -334,7 +330,7 @@ def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> Non
     shape = Shape(n, p, q, 1, classes, entries, n_test)
     if context.sklearn_stops:
         require_gradient_stop(family, group.prototype, shape)
-    require_cheaper(family, group.prototype, group.settings, shape, job)
+    require_cheaper(group, shape, job)
     if isinstance(family.reads, MomentSums):
         require_memory(folded.moment_bytes, job.options.memory_limit)
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sklearn.base import clone
-
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import still_wanted
 from manyfit.families import continued_fits
 from manyfit.folds import Unsupported
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
@@ -43,7 +42,6 @@ class TimeLimit:
         self._first: float | None = None
 
     def is_over(self) -> bool:
-        """Whether to stop after this fit."""
         seconds = time.perf_counter() - self._start
         if self._first is None:
             self._first = seconds  # with all of its steps, which whoever goes on has to fit again
@@ -248,11 +246,10 @@ def _result_after_loss(job: Job, pair: Pair, lost: WorkerLost) -> Result:
 def _result_of_failure(job: Job, pair: Pair, error: Exception) -> Result:
     """The outcome of a failed fit in scikit-learn: an error score, or the exception."""
     c, i = pair
-    params = dict(job.candidates[c])
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
     sizes = (len(job.candidates), job.splits.n_splits)
     result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress_of(c, i, sizes))
     # As of any fit that fails: an estimator that is not fitted.
     if job.options.return_estimator:
-        result["estimator"] = clone(job.estimator).set_params(**clone(params, safe=False))
+        result["estimator"] = build_setting(job.estimator, job.candidates[c])
     return result

@@ -1,7 +1,7 @@
 """Iterations shared by all settings and splits, which see X through the affine steps before them."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -11,7 +11,14 @@ import numpy as np
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
-from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle, is_row_source
+from manyfit.folds import (
+    FoldedMatrix,
+    PassData,
+    TransformedMoments,
+    finite_middle,
+    is_row_source,
+    only_splits,
+)
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
@@ -24,18 +31,7 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._doubts import PendingAnswers
-from manyfit.model_selection.strategies._strategy import (
-    Batch,
-    RunContext,
-    Schedule,
-    Strategy,
-    WorkItem,
-    family_group,
-    leave,
-    refusal_reason,
-    require_scoring,
-    scoring_of,
-)
+from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, RunContext, Schedule, WorkItem
 
 # A long group is cut into parts of at least so many nanoseconds, as its family expects. Its coarse problems,
 # and a pass or two, are made for each part anew.
@@ -43,13 +39,11 @@ PART_OPERATIONS = 2.5e8
 
 
 @dataclass(frozen=True)
-class IterationStrategy(Strategy):
+class IterationStrategy(DataStrategy):
     """Affine steps and a family that iterates: every pass over X serves all settings and splits."""
 
     kind = "shared iterations"
     title = "shared iterations: every pass over X serves all settings and splits"
-    shares_fits = True
-    takes_all_cores = True
     last_step_place = (
         "device",
         "passes over X are made where it lies; the solver's steps are taken on the host",
@@ -59,9 +53,7 @@ class IterationStrategy(Strategy):
         return batch.family is not None and isinstance(batch.family.reads, Iterations) and batch.is_affine
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        group, job = family_group(self, batch, facts), facts.job
-        scoring = require_scoring(group, facts)
-        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        group, job = self.group_of(batch, facts)[0], facts.job
         facts.checks.require_affine_steps(batch.spec)
         data = facts.data.for_iterations(group.prototype, batch.spec.steps)
         shape, family = facts.data.shape(data, group.prototype), batch.family
@@ -73,7 +65,7 @@ class IterationStrategy(Strategy):
         if facts.on_device or facts.must_share:
             operations = family.cost(group.prototype, group.settings, shape).shared
         else:
-            operations = require_cheaper(family, group.prototype, group.settings, shape, job).shared
+            operations = require_cheaper(group, shape, job).shared
         return replace(
             group,
             reason=convergence_note(group.prototype, checked),
@@ -98,16 +90,9 @@ class IterationStrategy(Strategy):
                     items.append(WorkItem(self, tuple(pairs), (group.only(part),)))
         return items
 
-    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        outcome, start = TaskResult(), time.perf_counter()
-        (group,) = item.groups
-        try:
-            _answer(group, context, outcome)
-        except Exception as error:
-            # scikit-learn fits these pairs one by one, and raises what the user should see.
-            leave(outcome, item.pairs, refusal_reason(error))
-        outcome.seconds = time.perf_counter() - start
-        return outcome
+    def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        (group,) = groups
+        _answer(group, context, outcome)
 
 
 ITERATIONS = IterationStrategy()
@@ -124,32 +109,42 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
 
 
 def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
-    job, scoring = context.job, scoring_of(group, context.job.options)
-    context.data.require_weights(group.candidates[0], group.path, scoring)
+    job, scoring = context.job, context.scoring_of(group)
     data = context.data.for_iterations(group.prototype, group.steps)
     assert group.family is not None
     start = time.perf_counter()
-    seen = _pass_data(job, group.steps, data)
-    n, k = len(group.candidates), data.n_splits
+    seen, splits, left = _pass_data(job, group.steps, data)
+    for i, error in left.items():
+        outcome.leave([(c, i) for c in group.candidates], error)
+    n, k = len(group.candidates), len(splits)
     waiting: list[tuple[PendingAnswers, int, float]] = []
     fitted = retry_in_smaller_blocks(
         lambda: _fit_all(group, seen), lambda: f"the iterations of {group.estimator}"
     )
 
-    def finish(pending: PendingAnswers, on_host: Sequence[Any], i: int, fit_time: float) -> None:
+    def finish(pending: PendingAnswers, on_host: Iterable[Any], i: int, fit_time: float) -> None:
         results = pending.finish(on_host, outcome, i, fit_time, seen.sklearn_stops)
         context.add(results, individual=False)
 
-    for i, answers in enumerate(fitted):
+    for i, view, answers in zip(splits, seen.views, fitted, strict=True):
         elapsed = time.perf_counter() - start
-        if i == 0:  # all splits are fitted with the first
+        if i == splits[0]:  # all splits are fitted with the first
             mean_fit_time, elapsed = elapsed / (n * k), 0.0
         fit_time = mean_fit_time + elapsed / n
         require_valid_answers(
             group.family, answers, n, data.X.shape[1], data.n_targets, partial(data.fold, i)
         )
         pending = retry_in_smaller_blocks(
-            partial(PendingAnswers, scoring, answers, group.candidates, data, i, job.options),
+            partial(
+                PendingAnswers,
+                scoring,
+                answers,
+                group.candidates,
+                data,
+                i,
+                job.options,
+                "" if view is None else view.unscored,
+            ),
             lambda: f"the scores of {n} settings",
         )
         if pending.device_scores:
@@ -161,7 +156,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     arrays = [one for pending, *_ in waiting for one in pending.device_scores]
     on_host = iter(to_host_together(*arrays, label="scores"))
     for pending, i, fit_time in waiting:
-        finish(pending, [next(on_host) for _ in pending.device_scores], i, fit_time)
+        finish(pending, on_host, i, fit_time)
 
 
 def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
@@ -172,16 +167,29 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
         return chain([next(answers)], answers)
 
 
-def _pass_data(job: Job, steps: Sequence[StepSpec], data: FoldedMatrix) -> PassData:
-    origin = finite_middle(data.X)
-    groups = data.splits.atom_groups
+def _pass_data(
+    job: Job, steps: Sequence[StepSpec], data: FoldedMatrix
+) -> tuple[PassData, list[int], dict[int, Exception]]:
+    """The data of all splits whose steps are seen through, the numbers of these, and why others are not."""
+    origin, left = finite_middle(data.X), dict[int, Exception]()
+    groups, splits = data.splits.atom_groups, [*range(data.n_splits)]
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
-        views = [_map_behind(steps, data.start(i)) for i in range(data.n_splits)]
-    return PassData(
+        for i in splits:
+            try:
+                views[i] = _map_behind(steps, data.start(i))
+            except Exception as error:
+                left[i] = error
+    if left:
+        splits = [i for i in splits if i not in left]
+        if not splits:
+            raise left[0]
+        groups, views = only_splits(groups, splits), [views[i] for i in splits]
+    found = PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
         sklearn_stops=stops_as_sklearn(job), sklearn_reads=not is_row_source(job.X),
     )  # fmt: skip
+    return found, splits, left
 
 
 def _map_behind(steps: Sequence[StepSpec], view: View) -> TransformedMoments:

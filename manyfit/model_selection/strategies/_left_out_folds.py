@@ -13,37 +13,29 @@ from manyfit.arrays import is_xp_array
 from manyfit.families import Answers, LeavesRowsOut, Responses
 from manyfit.folds import Array, Fold, FoldedMatrix, NumPyRows, Unsupported
 from manyfit.metrics.scoring import ScoredTargets, SharedScoring
-from manyfit.model_selection.job._job import Options, Result
+from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.job._predictions import Predicted
 from manyfit.model_selection.planning._cost_checks import require_memory
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._class_moments import class_data
-from manyfit.model_selection.strategies._score_answers import blocks_of_settings, may_record, start_scores
-from manyfit.model_selection.strategies._strategy import (
-    Batch,
-    RunContext,
-    Schedule,
-    Strategy,
-    WorkItem,
-    family_group,
-    leave,
-    refusal_reason,
-    require_scoring,
-    scoring_of,
+from manyfit.model_selection.strategies._score_answers import (
+    blocks_of_settings,
+    may_record,
+    note_scores,
+    score_on_host,
 )
+from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, RunContext, Schedule, WorkItem
 
 
 @dataclass(frozen=True)
-class LeftOutStrategy(Strategy):
+class LeftOutStrategy(DataStrategy):
     """A family that leaves single rows out of a fit of all rows, without steps before it."""
 
     kind = "rows left out"
     title = "one fit of all rows answers the splits that leave one of them out"
-    shares_fits = True
     is_usual = False
-    takes_all_cores = True
     refuses_alone = True
     last_step_place = ("host", "it reads rows of the host")
 
@@ -61,9 +53,7 @@ class LeftOutStrategy(Strategy):
             raise Unsupported("fit or score parameters are cut by split")
         if options.return_train_score:
             raise Unsupported("training scores are asked for")
-        group = family_group(self, batch, facts)
-        scoring = require_scoring(group, facts)
-        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        group, _ = self.group_of(batch, facts)
         data = class_data(group, facts.data)
         if not isinstance(data.X, NumPyRows) or data.X.dtype != np.float64:
             raise Unsupported("X is no dense matrix of float64")
@@ -80,38 +70,25 @@ class LeftOutStrategy(Strategy):
         items = [WorkItem(self, tuple(schedule.job.pairs(group.candidates)), (group,)) for group in groups]
         return [item for item in items if not schedule.sink.restore(item.pairs)]
 
-    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        outcome, start, [group] = TaskResult(), time.perf_counter(), item.groups
-        try:
-            _answer(group, context, outcome)
-        except Exception as error:
-            leave(outcome, item.pairs, refusal_reason(error))
-        outcome.seconds = time.perf_counter() - start
-        return outcome
+    def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        start, options, (group,) = time.perf_counter(), context.job.options, groups
+        scoring, data, family = context.scoring_of(group), class_data(group, context.data), group.family
+        assert isinstance(family, LeavesRowsOut)
+        rows = np.concatenate([data.splits.indices(i)[1] for i in range(data.n_splits)])
+        X = data.X.take(slice(0, len(data.y)))
+        answers = family.leave_rows_out(group.prototype, group.settings, X, data.y)
+        for j, why in answers.refused.items():
+            outcome.leave([(group.candidates[j], i) for i in range(data.n_splits)], why)
+        shared = [j for j in range(len(group.candidates)) if j not in answers.refused]
+        outcome.fits_made += answers.fits_made
+        for block in blocks_of_settings(shared, len(data.y), answers, options.memory_limit // 8):
+            scores = _Scores(scoring, answers.subset(block), data, rows, options)
+            scores.keep([group.candidates[j] for j in block], time.perf_counter() - start, outcome)
+            start = time.perf_counter()
+        context.add(outcome.results, individual=False)
 
 
 LEFT_OUT = LeftOutStrategy()
-
-
-def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
-    """Answer and score all settings of a group on all splits."""
-    start, options, family = time.perf_counter(), context.job.options, group.family
-    scoring = scoring_of(group, options)
-    context.data.require_weights(group.candidates[0], group.path, scoring)
-    data = class_data(group, context.data)
-    assert isinstance(family, LeavesRowsOut)
-    rows = np.concatenate([data.splits.indices(i)[1] for i in range(data.n_splits)])
-    X = data.X.take(slice(0, len(data.y)))
-    answers = family.leave_rows_out(group.prototype, group.settings, X, data.y)
-    for j, why in answers.refused.items():
-        outcome.refused.update({(group.candidates[j], i): why for i in range(data.n_splits)})
-    shared = [j for j in range(len(group.candidates)) if j not in answers.refused]
-    outcome.fits_made += answers.fits_made
-    for block in blocks_of_settings(shared, len(data.y), answers, options.memory_limit // 8):
-        scores = _Scores(scoring, answers.subset(block), data, rows, options)
-        scores.keep([group.candidates[j] for j in block], time.perf_counter() - start, outcome)
-        start = time.perf_counter()
-    context.add(outcome.results, individual=False)
 
 
 class _Scores:
@@ -127,29 +104,21 @@ class _Scores:
     def keep(self, candidates: Sequence[int], fit_seconds: float, outcome: TaskResult) -> None:
         """Note the scores of all splits, or why scikit-learn has to find them."""
         start, n = time.perf_counter(), len(candidates) * len(self._rows)
-        names, multimetric = list(self._scoring.named), self._scoring.multimetric
         table = self._known(len(candidates))
         done = np.isfinite(table).all(axis=(0, 1))
         times = fit_seconds / n, (time.perf_counter() - start) / n
+        known = np.broadcast_to(done, table.shape[1:])
+        note_scores(self._scoring, table, known, candidates, range(len(self._rows)), times, outcome)
         recording = self._options.recording
-        method = "" if recording is None else recording.method
-        records = recording is not None and may_record(recording, self._responses)
-        classes = None if method == "predict" else self._answers.classes
-        for j, c in enumerate(candidates):
-            columns = table[:, j].tolist()
+        if recording is not None and may_record(recording, self._responses):
+            values = self._responses[recording.method]
+            classes = None if recording.method == "predict" else self._answers.classes
             for i in np.flatnonzero(done).tolist():
-                values = [column[i] for column in columns]
-                result: Result = {"fit_error": None}
-                result["test_scores"] = dict(zip(names, values, strict=True)) if multimetric else values[0]
-                result["fit_time"], result["score_time"] = times
-                if records:
-                    result["predicted"] = Predicted(self._responses[method][j, self._cell(i)], classes)
-                outcome.results[c, i] = result
+                cell = slice(self._rows[i], self._rows[i] + 1)
+                for j, c in enumerate(candidates):
+                    outcome.results[c, i]["predicted"] = Predicted(values[j, cell], classes)
         for i in np.flatnonzero(~done).tolist():
             self._score_alone(i, candidates, fit_seconds / n, outcome)
-
-    def _cell(self, i: int) -> slice:
-        return slice(self._rows[i], self._rows[i] + 1)
 
     def _known(self, n_settings: int) -> Array:
         """Scores (n_scorers, n_settings, n_splits); NaN where a scorer has to be called.
@@ -178,14 +147,8 @@ class _Scores:
 
     def _score_alone(self, i: int, candidates: Sequence[int], fit_time: float, outcome: TaskResult) -> None:
         """Score one split as any other: scorers may warn, or fail."""
-        start, n = time.perf_counter(), len(candidates)
-        answers = _OneRow(self._responses, self._rows[i], range(n), self._answers.classes)
-        try:
-            scored = start_scores(self._scoring, answers, n, self._data, i, self._options).finish([])
-        except Exception as error:
-            outcome.refused.update({(c, i): refusal_reason(error) for c in candidates})
-            return
-        scored.keep(outcome, candidates, i, (fit_time, (time.perf_counter() - start) / n))
+        answers = _OneRow(self._responses, self._rows[i], range(len(candidates)), self._answers.classes)
+        score_on_host(self._scoring, answers, candidates, self._data, i, self._options, fit_time, outcome)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Groups of moments whose fits without some rows follow from one fit of all rows."""
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._score_answers import LOST_DIGITS, start_scores
-from manyfit.model_selection.strategies._strategy import RunContext, leave, refusal_reason
+from manyfit.model_selection.strategies._score_answers import LOST_DIGITS, note_scores, score_on_host
+from manyfit.model_selection.strategies._strategy import RunContext
 
 # Predictions that differ by less than this, relative to the targets, may tie but for rounding.
 TIE = 1e-9
@@ -56,7 +55,7 @@ def answer_left_out(
         return answered  # the others are answered from moments of their training sets, or say why not
     except Exception as error:
         left = [(c, i) for c in group.candidates for i in range(data.n_splits) if i not in answered]
-        leave(outcome, left, refusal_reason(error))
+        outcome.leave(left, error)
         answered = set(range(data.n_splits))
     return answered
 
@@ -85,40 +84,25 @@ class _Block:
         known = self._scoring.from_residuals(self._residuals, self._targets)
         finite = np.zeros_like(self._lost)
         if known is not None:
-            finite = np.isfinite(np.stack(list(known.values()))).all(axis=0) & ~self._lost
+            table = np.stack([known[name] for name in self._scoring.named])
+            finite = np.isfinite(table).all(axis=0) & ~self._lost
             times = fit_seconds / n, (time.perf_counter() - start) / n
-            self._note(known, finite, times)
+            note_scores(
+                self._scoring, table.swapaxes(1, 2), finite.T, self._group.candidates, self._splits, times,
+                self.outcome,
+            )  # fmt: skip
         for place, i in enumerate(self._splits):
             if not finite[place].all():
                 self._score_split(place, i, finite[place], fit_seconds / n)
 
-    def _note(self, known: Mapping[str, Array], finite: Array, times: tuple[float, float]) -> None:
-        """Results of all pairs whose scores are known."""
-        multimetric, (fit_time, score_time) = self._scoring.multimetric, times
-        results, everything = self.outcome.results, finite.all()
-        tables = {name: table.T.tolist() for name, table in known.items()}
-        for j, c in enumerate(self._group.candidates):
-            columns = [table[j] for table in tables.values()]
-            for place, i in enumerate(self._splits):
-                if everything or finite[place, j]:
-                    values = [column[place] for column in columns]
-                    results[c, i] = {
-                        "fit_error": None,
-                        "test_scores": dict(zip(tables, values, strict=True)) if multimetric else values[0],
-                        "fit_time": fit_time,
-                        "score_time": score_time,
-                    }
-
     def _score_split(self, place: int, i: int, known: Array, fit_time: float) -> None:
         """Score what is not known of one split from predictions."""
-        start, family, group = time.perf_counter(), self._group.family, self._group
+        family, group = self._group.family, self._group
         lost = self._lost[place]
         if not known.any() and _nearly_tie(self._targets[place], self._residuals[place][:, ~lost]):
             self._ties.add(i)
             return
-        self.outcome.refused.update(
-            {(group.candidates[j], i): LOST_DIGITS for j in map(int, np.flatnonzero(lost))}
-        )
+        self.outcome.leave([(group.candidates[j], i) for j in np.flatnonzero(lost)], LOST_DIGITS)
         rest = np.flatnonzero(~known & ~lost)
         if not rest.size:
             return
@@ -127,11 +111,12 @@ class _Block:
         assert isinstance(family, LeavesOut)
         try:
             answers = family.answers_of(predicted, self._data.single_target, self._data.classes)
-            scored = start_scores(self._scoring, answers, len(rest), self._data, i, self._options).finish([])
         except Exception as error:
-            self.outcome.refused.update({(c, i): refusal_reason(error) for c in candidates})
+            self.outcome.leave([(c, i) for c in candidates], error)
             return
-        scored.keep(self.outcome, candidates, i, (fit_time, (time.perf_counter() - start) / len(rest)))
+        score_on_host(
+            self._scoring, answers, candidates, self._data, i, self._options, fit_time, self.outcome
+        )
 
 
 def _nearly_tie(targets: Array, residuals: Array) -> bool:

@@ -1,7 +1,7 @@
 """The strategy for moments: one fold after the other, down the tree of steps."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,18 +29,7 @@ from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._left_out_rows import answer_left_out, leaves_out
 from manyfit.model_selection.strategies._score_answers import PendingScores, start_scores
-from manyfit.model_selection.strategies._strategy import (
-    Batch,
-    RunContext,
-    Schedule,
-    Strategy,
-    WorkItem,
-    family_group,
-    leave,
-    refusal_reason,
-    require_scoring,
-    scoring_of,
-)
+from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, RunContext
 
 _Part = tuple[tuple[int, ...], LinearAnswers]
 
@@ -67,7 +56,6 @@ class _StepTree:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no group is left."""
         return not self.groups and not self.children
 
     def all_groups(self) -> list[Group]:
@@ -101,22 +89,18 @@ class ViewedFold:
 
 
 @dataclass(frozen=True)
-class MomentStrategy(Strategy):
+class MomentStrategy(DataStrategy):
     """Affine steps and a family that reads moments: one pass over X answers all settings on all folds."""
 
     kind = "moments"
     title = "shared through moments"
-    shares_fits = True
-    takes_all_cores = True
     last_step_place = ("host", "it works on the moments, which are small")
 
     def matches(self, batch: Batch) -> bool:
         return batch.family is not None and isinstance(batch.family.reads, MomentSums) and batch.is_affine
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
-        group = family_group(self, batch, facts)
-        scoring = require_scoring(group, facts)
-        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        group, scoring = self.group_of(batch, facts)
         facts.checks.require_affine_steps(batch.spec)
         if is_classifier(group.prototype):
             facts.checks.require_no_labels(batch.spec)
@@ -133,38 +117,20 @@ class MomentStrategy(Strategy):
         needed = data.whole_moment_bytes if one_fit else data.moment_bytes
         require_memory(needed, facts.job.options.memory_limit)
         if not facts.must_share:
-            require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job)
+            require_cheaper(group, shape, facts.job)
         if scoring.by_itself and not scoring.reads_moments and not is_classifier(group.prototype):
             raise Unsupported("a score of its own is not had from moments")
         return group
 
-    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
-        """See `Strategy`. All groups of a fold are one batch, whose size may move the last bit of scores."""
-        pairs = schedule.job.pairs([c for group in groups for c in group.candidates])
-        if not pairs or schedule.sink.restore(pairs):
-            return []
-        return [WorkItem(self, tuple(pairs), tuple(groups))]
-
-    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`. Regressors, classifiers and encoded columns have moments of their own."""
-        outcome, start = TaskResult(), time.perf_counter()
-        try:
-            scorings = {group.candidates: scoring_of(group, context.job.options) for group in item.groups}
-            for group in item.groups:
-                context.data.require_weights(group.candidates[0], group.path, scorings[group.candidates])
-            roots: dict[int, _StepTree] = {}
-            data: dict[int, FoldedMatrix] = {}
-            for group in item.groups:
-                own = moment_data(group, context.data)
-                data[id(own)] = own
-                roots.setdefault(id(own), _StepTree()).insert(group)
-        except Exception as error:
-            leave(outcome, item.pairs, refusal_reason(error))
-            return outcome
-        for key, root in roots.items():
-            _run_folds(root, data[key], scorings, outcome, context)
-        outcome.seconds = time.perf_counter() - start
-        return outcome
+    def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        """See `DataStrategy`. Regressors, classifiers and encoded columns have moments of their own."""
+        scorings = {group.candidates: context.scoring_of(group) for group in groups}
+        trees: dict[int, tuple[FoldedMatrix, _StepTree]] = {}
+        for group in groups:
+            own = moment_data(group, context.data)
+            trees.setdefault(id(own), (own, _StepTree()))[1].insert(group)
+        for data, root in trees.values():
+            _run_folds(root, data, scorings, outcome, context)
 
 
 MOMENTS = MomentStrategy()
@@ -209,25 +175,23 @@ def _run_folds(
 
 def _finish(waiting: list["_PendingFold"], outcome: TaskResult, context: RunContext) -> None:
     """Fetch the scores of some folds from the device, and hand them on."""
-    on_host = to_host_together(*(table for fold in waiting for table in fold.device_scores), label="scores")
+    tables = (table for fold in waiting for table in fold.device_scores)
+    on_host = iter(to_host_together(*tables, label="scores"))
     for fold in waiting:
-        own, on_host = on_host[: len(fold.device_scores)], on_host[len(fold.device_scores) :]
-        fold.finish(own)
+        fold.finish(on_host)
         outcome.add(fold.outcome)
         context.add(fold.outcome.results, individual=False)
     waiting.clear()
 
 
 class _PendingFold:
-    """One fold of a run."""
-
     def __init__(
         self, options: Options, data: FoldedMatrix, scorings: Mapping[tuple[int, ...], SharedScoring], i: int
     ) -> None:
         self.options, self.data, self.scorings, self.i = options, data, scorings, i
         self.outcome = TaskResult()
         # Answers of one shape, scored alike, are scored as one batch.
-        self.linear: dict[Any, tuple[SharedScoring, list[_Part]]] = {}
+        self.linear: dict[Any, tuple[SharedScoring, list[_Part], str]] = {}
         self._pending: list[tuple[list[int], float, PendingScores]] = []
         self.held = 0  # bytes of the host, until it is finished
 
@@ -245,38 +209,41 @@ class _PendingFold:
             )
             self._walk(root, view)
         except Exception as error:
-            self._leave(root, refusal_reason(error))
+            self._leave(root, error)
         for key in sorted(self.linear, key=lambda key: bool(key[0][0])):
             self._start_batch(*self.linear[key], start)
             start = time.perf_counter()
 
-    def _start_batch(self, scoring: SharedScoring, parts: Sequence["_Part"], start: float) -> None:
-        """Begin to score some answers of the same shape as one batch."""
+    def _start_batch(
+        self, scoring: SharedScoring, parts: Sequence["_Part"], unscored: str, start: float
+    ) -> None:
+        """Begin to score some answers of the same shape as one batch; see `start_scores`."""
         candidates = [c for members, _ in parts for c in members]
         answers = LinearAnswers.joined([one for _, one in parts])
         fitted = time.perf_counter() - start
         try:
             pending = retry_in_smaller_blocks(
-                lambda: start_scores(scoring, answers, len(candidates), self.data, self.i, self.options),
+                lambda: start_scores(
+                    scoring, answers, len(candidates), self.data, self.i, self.options, unscored
+                ),
                 lambda: f"the scores of {len(candidates)} settings",
             )
         except Exception as error:
-            self.outcome.refused.update({(c, self.i): refusal_reason(error) for c in candidates})
+            self.outcome.leave([(c, self.i) for c in candidates], error)
             return
         self._pending.append((candidates, fitted, pending))
         d = self.data.X.shape[1] + self.data.n_targets
         # The answers, apart and joined, and the moments of both roles.
         self.held += 2 * answers.linear.coef.nbytes + 2 * 8 * d * d
 
-    def finish(self, on_host: Sequence[Array]) -> None:
-        """Note all scores; `on_host` is what `device_scores` became on the host."""
+    def finish(self, on_host: Iterator[Array]) -> None:
+        """Note all scores; `on_host` begins with what `device_scores` became on the host."""
         for candidates, fitted, pending in self._pending:
-            own, on_host = on_host[: len(pending.device_scores)], on_host[len(pending.device_scores) :]
             start, n = time.perf_counter(), len(candidates)
             try:
-                scored = pending.finish(own)
+                scored = pending.finish(on_host)
             except Exception as error:
-                self.outcome.refused.update({(c, self.i): refusal_reason(error) for c in candidates})
+                self.outcome.leave([(c, self.i) for c in candidates], error)
                 continue
             times = (fitted / n, (pending.seconds + time.perf_counter() - start) / n)
             scored.keep(self.outcome, candidates, self.i, times)
@@ -295,13 +262,13 @@ class _PendingFold:
                         lambda: self.data.fold(self.i),
                     )  # fmt: skip
             except Exception as error:
-                self._leave(_StepTree(groups=[group]), refusal_reason(error))
+                self._leave(_StepTree(groups=[group]), error)
                 continue
             if isinstance(answers, LinearAnswers):
                 scoring = self.scorings[group.candidates]
                 own_score = (type(group.prototype), type(group.wrapper)) if scoring.by_itself else None
-                key = answers.alike, own_score
-                self.linear.setdefault(key, (scoring, []))[1].append((group.candidates, answers))
+                key, unscored = (answers.alike, own_score, seen.unscored), seen.unscored
+                self.linear.setdefault(key, (scoring, [], unscored))[1].append((group.candidates, answers))
             else:
                 why = f"{type(group.family).__name__} reads moments, and has to give LinearAnswers"
                 self._leave(_StepTree(groups=[group]), f"{why}, not {type(answers).__name__}")
@@ -310,11 +277,10 @@ class _PendingFold:
             try:
                 self._walk(child, apply_step(child.step.build(), view))
             except Exception as error:
-                self._leave(child, refusal_reason(error))
+                self._leave(child, error)
 
-    def _leave(self, node: _StepTree, why: str) -> None:
-        for group in node.all_groups():
-            self.outcome.refused.update({(c, self.i): why for c in group.candidates})
+    def _leave(self, node: _StepTree, why: Exception | str) -> None:
+        self.outcome.leave([(c, self.i) for group in node.all_groups() for c in group.candidates], why)
 
 
 def _titles(root: _StepTree) -> str:

@@ -1,9 +1,10 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class FoldScores:
     scores: Mapping[str, Sequence[Any]]
     warned: DeferredWarnings  # warnings of scorers, by setting
     predicted: Mapping[int, Predicted]  # recorded predictions, by setting
+    unscored: str = ""  # why there are no test scores
 
     def keep(
         self,
@@ -51,7 +53,7 @@ class FoldScores:
         Warnings of scorers are shown for shared settings only: an individual fit warns again.
         """
         counted, results, left = set(), {}, left or {}
-        test, train, (fit_time, score_time) = self.scores["test"], self.scores.get("train"), times
+        test, train, (fit_time, score_time) = self.scores.get("test"), self.scores.get("train"), times
         for j, c in enumerate(candidates):
             why = self._reason_refused(j) or left.get(j)
             if why is not None:
@@ -59,10 +61,14 @@ class FoldScores:
                 continue
             counted.add(j)
             # As scikit-learn's ``_fit_and_score`` gives it.
-            result: Result = {"fit_error": None, "test_scores": test[j]}
-            if train is not None:
-                result["train_scores"] = train[j]
+            result: Result = {"fit_error": None}
+            for role, own in (("test_scores", test), ("train_scores", train)):
+                if own is not None:
+                    result[role] = own[j]
             result["fit_time"], result["score_time"] = fit_time, score_time
+            if self.unscored:
+                outcome.refused[c, i], outcome.unscored[c, i] = self.unscored, result
+                continue
             if j in self.predicted:
                 result["predicted"] = self.predicted[j]
             results[c, i] = result
@@ -81,16 +87,71 @@ class FoldScores:
 
 
 def start_scores(
-    scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
+    scoring: SharedScoring,
+    answers: Answers,
+    n_settings: int,
+    folded: FoldedData,
+    i: int,
+    options: Options,
+    unscored: str = "",
 ) -> "PendingScores":
-    """Start to score the answers on split `i`; a device may still be at work."""
-    start = time.perf_counter()
+    """Start to score the answers on split `i`; a device may still be at work.
+
+    `unscored` says why the test rows have no scores, if they have none.
+    """
+    start, roles = time.perf_counter(), [] if unscored else ["test"]
     with label_transfers("scores"):
-        roles = [
+        scores = [
             _SubsetScores(scoring, answers, n_settings, folded, i, role, options)
-            for role in (("test", "train") if options.return_train_score else ("test",))
+            for role in (roles + ["train"] if options.return_train_score else roles)
         ]
-    return PendingScores(answers, roles, time.perf_counter() - start)
+    return PendingScores(answers, scores, time.perf_counter() - start, unscored)
+
+
+def score_on_host(
+    scoring: SharedScoring,
+    answers: Answers,
+    candidates: Sequence[int],
+    folded: FoldedData,
+    i: int,
+    options: Options,
+    fit_time: float,
+    outcome: TaskResult,
+) -> dict[Pair, Result]:
+    """Score answers on split `i`, whose rows lie on the host; note and return the results, or note why not.
+
+    `fit_time`: seconds of the fit of one setting.
+    """
+    start, n = time.perf_counter(), len(candidates)
+    try:
+        scored = start_scores(scoring, answers, n, folded, i, options).finish(())
+    except Exception as error:
+        outcome.leave([(c, i) for c in candidates], error)
+        return {}
+    return scored.keep(outcome, candidates, i, (fit_time, (time.perf_counter() - start) / n))
+
+
+def note_scores(
+    scoring: SharedScoring,
+    table: Array,
+    known: Array,
+    candidates: Sequence[int],
+    splits: Sequence[int],
+    times: tuple[float, float],
+    outcome: TaskResult,
+) -> None:
+    """Note results of many splits: of `table`, (n_scorers, n_settings, n_splits), those that are `known`."""
+    names = list(scoring.named)
+    for j, c in enumerate(candidates):
+        columns = table[:, j].tolist()
+        for k in np.flatnonzero(known[j]).tolist():
+            values = [column[k] for column in columns]
+            outcome.results[c, splits[k]] = {
+                "fit_error": None,
+                "test_scores": dict(zip(names, values, strict=True)) if scoring.multimetric else values[0],
+                "fit_time": times[0],
+                "score_time": times[1],
+            }
 
 
 class PendingScores:
@@ -99,23 +160,23 @@ class PendingScores:
     `device_scores` are best fetched with those of other splits. `seconds`: time so far.
     """
 
-    def __init__(self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float) -> None:
-        self._answers, self._roles, self.seconds = answers, roles, seconds
+    def __init__(
+        self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float, unscored: str = ""
+    ) -> None:
+        self._answers, self._roles, self.seconds, self._unscored = answers, roles, seconds, unscored
         self.device_scores = [table for role in roles for table in role.device_scores]
 
-    def finish(self, on_host: Sequence[Array]) -> FoldScores:
-        """The scores; `on_host` is what `device_scores` became on the host."""
-        warned, on_host = DeferredWarnings(), list(on_host)
+    def finish(self, on_host: Iterable[Array]) -> FoldScores:
+        """The scores; `on_host` begins with what `device_scores` became on the host."""
+        fetched, warned = iter(list(islice(on_host, len(self.device_scores)))), DeferredWarnings()
         try:
-            scores = {}
-            for role in self._roles:
-                own, on_host = on_host[: len(role.device_scores)], on_host[len(role.device_scores) :]
-                with label_transfers("scores"):
-                    scores[role.role] = role.finish(own, warned)
+            with label_transfers("scores"):
+                scores = {role.role: role.finish(fetched, warned) for role in self._roles}
         except Exception:
             warned.emit(())
             raise
-        return FoldScores(self._answers, scores, warned, self._roles[0].predicted)
+        predicted = {} if self._unscored else self._roles[0].predicted
+        return FoldScores(self._answers, scores, warned, predicted, self._unscored)
 
 
 class _SubsetScores:
@@ -218,19 +279,17 @@ class _SubsetScores:
             tables.append(self._scoring.device_scores(responses, self._truth))
         return tables
 
-    def finish(self, on_host: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
-        """All scores; `on_host` is what `device_scores` became on the host."""
-        if on_host:
-            self._take(np.concatenate(on_host, axis=1), self._on_device)
+    def finish(self, on_host: Iterable[Array], warned: DeferredWarnings) -> list[Any]:
+        """All scores; `on_host` begins with what `device_scores` became on the host."""
+        if self.device_scores:
+            own = list(islice(on_host, len(self.device_scores)))
+            self._take(np.concatenate(own, axis=1), self._on_device)
         if self._missing:
-            self._from_predictions(warned)
+            self._respond(self._missing, partial(self._score_responses, warned=warned))
         if self._recording is not None and self._recording.every:
             rest = range(len(self._scores))
             self._respond([j for j in rest if j not in self.predicted and j not in self._answers.refused])
         return self._scores
-
-    def _from_predictions(self, warned: DeferredWarnings) -> None:
-        self._respond(self._missing, partial(self._score_responses, warned=warned))
 
     def _respond(self, settings: Sequence[int], use: Callable[..., None] | None = None) -> None:
         """Use the responses of some settings, block by block, and record their predictions."""
@@ -268,9 +327,8 @@ class _SubsetScores:
                     own = {name: array[j] for name, array in responses.items()}
                     with warned.under(setting):
                         values.update(self._call_scorers(missing, scoring.stub(own, classes)))
-                self._scores[setting] = _as_scorer_result(
-                    scoring, {name: values[name] for name in scoring.named}
-                )
+                ordered = {name: values[name] for name in scoring.named}
+                self._scores[setting] = ordered if scoring.multimetric else ordered["score"]
             except Exception as error:
                 self._scores[setting] = error
 
@@ -320,10 +378,6 @@ def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> M
             host = to_host(values, label="predictions")
             on_host[method] = classes[host] if method == "predict" and classes is not None else host
     return on_host
-
-
-def _as_scorer_result(scoring: SharedScoring, values: dict[str, float]) -> Any:
-    return values if scoring.multimetric else values["score"]
 
 
 def blocks_of_settings(

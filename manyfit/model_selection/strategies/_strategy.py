@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -72,7 +72,6 @@ class Batch:
         return " > ".join(names)
 
     def subset(self, positions: Sequence[int]) -> Batch:
-        """The settings at some positions."""
         return replace(
             self,
             candidates=tuple(self.candidates[j] for j in positions),
@@ -101,7 +100,6 @@ class WorkItem:
 
     @property
     def split(self) -> int:
-        """The only split."""
         (split,) = {i for _, i in self.pairs} or {-1}
         return split
 
@@ -186,6 +184,12 @@ class RunContext:
     def may_fit_rest(self) -> bool:
         """Whether single fits read the same data as families."""
         return self.answered.y is self.fitted.y
+
+    def scoring_of(self, group: Group) -> SharedScoring:
+        """The scorers of a group that reads the matrices, which take its weights."""
+        scoring = scoring_of(group, self.job.options)
+        self.data.require_weights(group, scoring)
+        return scoring
 
     def add(self, results: Mapping[Pair, Result], *, individual: bool) -> None:
         """Pass finished results to the sink, if any."""
@@ -277,6 +281,39 @@ class Strategy(GroupStrategy):
         return TaskResult(refused=dict.fromkeys(item.pairs, "the worker died of the shared work")), []
 
 
+class DataStrategy(Strategy):
+    """A strategy whose items read the matrices of all rows, and take all cores."""
+
+    shares_fits = True
+    takes_all_cores = True
+
+    def group_of(self, batch: Batch, facts: SearchFacts) -> tuple[Group, SharedScoring]:
+        """See `family_group`; also if other groups read matrices with other weights."""
+        group, scoring = family_group(self, batch, facts)
+        facts.data.require_weights(group, scoring)
+        return group, scoring
+
+    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
+        """See `Strategy`. All groups are one batch, whose size may move the last bit of scores."""
+        pairs = schedule.job.pairs([c for group in groups for c in group.candidates])
+        if not pairs or schedule.sink.restore(pairs):
+            return []
+        return [WorkItem(self, tuple(pairs), tuple(groups))]
+
+    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
+        outcome, start = TaskResult(), time.perf_counter()
+        try:
+            self.answer(item.groups, context, outcome)
+        except Exception as error:
+            outcome.leave(item.pairs, error)
+        outcome.seconds = time.perf_counter() - start
+        return outcome
+
+    def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        """Answer the groups of an item."""
+        raise NotImplementedError
+
+
 def scoring_of(group: Group, options: Options) -> SharedScoring:
     """The scorers of a search for the answers of one group."""
     return SharedScoring(
@@ -292,15 +329,18 @@ def nothing_in_common(batch: Batch) -> str:
     return f"{batch.spec.final.cls.__name__} shares fits of settings that differ in nothing but {which}"
 
 
-def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> Group:
-    """The group of a batch whose fits are shared; raises `Unsupported` if the search does not allow it."""
+def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> tuple[Group, SharedScoring]:
+    """The group of a batch whose fits are shared, and its scorers.
+
+    Raises `Unsupported` if the search does not allow it, or if the scorers cannot score shared answers.
+    """
     family, job, spec = batch.family, facts.job, batch.spec
     assert family is not None
     if family.result == "converged" and job.sharing == "exact":
         raise Unsupported("sharing='exact' leaves out families that converge")
     if job.options.return_train_score and facts.checks.writes_into_input(spec):
         raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
-    return Group(
+    group = Group(
         strategy,
         batch.candidates,
         batch.title,
@@ -313,35 +353,7 @@ def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> Group:
         wrapper=None if spec.wrapper is None else spec.wrapper.build(),
         path=spec.final.path,
     )
-
-
-def require_scoring(group: Group, facts: SearchFacts) -> SharedScoring:
-    """The scorers of a group; raises `Unsupported` if they cannot score shared answers."""
-    options = facts.job.options
-    scoring = scoring_of(group, options)
+    scoring = scoring_of(group, job.options)
     if scoring.by_itself and routing_enabled():
-        require_scored_by_last_step(sample(facts.job, group.candidates[0]), options.score_params)
-    return scoring
-
-
-def refusal_reason(error: Exception) -> str:
-    """The reason that an exception in shared work gives; scikit-learn fits the pairs instead."""
-    if isinstance(error, Unsupported):
-        return str(error)
-    lines = str(error).strip().splitlines()
-    what = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
-    return f"shared work failed ({_failed_family(error)}{what})"
-
-
-def _failed_family(error: Exception) -> str:
-    """The `fit_many` that an exception went through, as a prefix; empty if it went through none."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        family = frame.f_locals.get("self")
-        if frame.f_code.co_name == "fit_many" and isinstance(family, Family):
-            return f"{type(family).__name__}.fit_many: "
-    return ""
-
-
-def leave(outcome: TaskResult, pairs: Sequence[Pair], why: str) -> None:
-    """Leave those of some pairs that have no result to scikit-learn."""
-    outcome.refused.update(dict.fromkeys((pair for pair in pairs if pair not in outcome.results), why))
+        require_scored_by_last_step(sample(job, group.candidates[0]), job.options.score_params)
+    return group, scoring

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
-from manyfit.model_selection.running._race import Margin, PairedTTest, Race, Wilcoxon
+from manyfit.model_selection.running._race import RULES, Race, margin
 
 X, Y = make_classification(300, 8, n_informative=3, flip_y=0.2, random_state=0)
 GRID = {"max_depth": [1, 2, 3, 5, 8], "min_samples_leaf": [1, 100]}
@@ -153,15 +153,16 @@ def test_too_few_splits() -> None:
 
 def test_rules_by_hand() -> None:
     best, own = np.array([0.5, 0.6, 0.7, 0.8]), np.array([0.4, 0.5, 0.55, 0.7])
-    assert Wilcoxon().worse(best, own) and not Wilcoxon().worse(best[:3], own[:3])  # 2**-4 < 0.1 < 2**-3
-    assert PairedTTest().worse(best, own) and not PairedTTest().worse(best, own[::-1])
-    assert Margin(0.1).worse(best, own) and not Margin(0.2).worse(best, own)
-    assert not Wilcoxon().worse(best, best) and not PairedTTest().worse(best, best)
+    wilcoxon, t_test = RULES["wilcoxon"], RULES["t-test"]
+    assert wilcoxon.worse(best, own) and not wilcoxon.worse(best[:3], own[:3])  # 2**-4 < 0.1 < 2**-3
+    assert t_test.worse(best, own) and not t_test.worse(best, own[::-1])
+    assert margin(0.1).worse(best, own) and not margin(0.2).worse(best, own)
+    assert not wilcoxon.worse(best, best) and not t_test.worse(best, best)
 
 
 def test_at_least_one_setting_stays_whatever_splits_a_checkpoint_has() -> None:
     results = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 0.0, (1, 1): 1.0, (1, 2): 0.5, (1, 3): 0.0}
-    race = Race(Margin(0.1), None)
+    race = Race(margin(0.1), None)
     kept = {pair: {"test_scores": score} for pair, score in results.items()}
     pairs = [(c, i) for c in range(2) for i in range(5) if (c, i) not in kept]
     for stage in race.stages(pairs, kept, 1):

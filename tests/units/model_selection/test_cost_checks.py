@@ -15,7 +15,8 @@ def _require(result, individual, sharing="auto"):
     cost = Cost(1.0, individual)
     family = SimpleNamespace(result=result, cost=lambda *_: cost)
     job = SimpleNamespace(sharing=sharing, options=SimpleNamespace(memory_limit=2**20))
-    assert require_cheaper(family, None, [], None, job) is cost
+    group = SimpleNamespace(family=family, prototype=None, settings=[])
+    assert require_cheaper(group, None, job) is cost
 
 
 def test_a_small_gain_is_enough_for_the_same_answers_and_too_small_for_others():

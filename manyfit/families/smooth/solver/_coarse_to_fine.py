@@ -100,20 +100,21 @@ class _Group:
         self.every = TrainingRows(data.X, self.passes, self.beside_X, self.totals)
         self.problem = self.problems.over(self.every)
         self._read = 0  # rows of samples
-        self._tol = model.tol  # where scikit-learn's solver stops
+        self._tol = np.full(self.penalties.shape, model.tol)  # where scikit-learn's solver stops
 
     def fit(self) -> list[PathSolution]:
         """All settings on all splits, but for those that scikit-learn's solver may leave unfinished."""
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
-        n_sets, m = self.penalties.shape
-        reached, acceptable = (
-            self._followed(kept, start) if kept.size else (PathPoint.empty(self._zero()), 0.0)
-        )
+        (n_sets, m), reached = self.penalties.shape, PathPoint.empty(self._zero())
+        acceptable = np.zeros((n_sets, m))
+        if kept.size:
+            reached, found = self._followed(kept, start)
+            acceptable[:, kept] = found.reshape(n_sets, kept.size)
         reached = reached.spread(n_sets, kept, m)
-        converged = (reached.size <= acceptable).reshape(n_sets, m)
+        converged = reached.size.reshape(n_sets, m) <= acceptable
         read = self._read + self.passes.rows_read
-        error = MARGIN_OF_ERROR * acceptable * reached.sensitivity
+        error = MARGIN_OF_ERROR * acceptable.reshape(-1, 1, 1) * reached.sensitivity
         return [
             PathSolution(
                 self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read
@@ -121,8 +122,8 @@ class _Group:
             for i, own in enumerate(converged)
         ]
 
-    def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, float]:
-        """The ends of some settings on all splits, and the acceptable size of their gradients."""
+    def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, Array]:
+        """The ends of some settings on all splits, and the acceptable sizes of their gradients."""
         stage, zero = self._stage(self.every, kept), self._zero()
         # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
         # They are measured before the coarse stages exist, which take memory.
@@ -138,9 +139,12 @@ class _Group:
             start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
             self._read += one.passes.rows_read
             del one
-        acceptable = self._tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
-        tol = max(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
-        return stage.solve(start, zero, Tolerance(min(tol, acceptable), acceptable, scale)), acceptable
+        acceptable = self._tol[:, kept].ravel()
+        if self.model.norm == "euclidean":
+            acceptable *= float(sizes.min())
+        tol = np.maximum(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
+        goal = Tolerance(np.minimum(tol, acceptable), acceptable, scale)
+        return stage.solve(start, zero, goal), acceptable
 
     def _trusted(self) -> tuple[Array, Array | None]:
         """Settings that scikit-learn's solver would finish on each split, (n_splits, m), and a start or None.
@@ -166,7 +170,7 @@ class _Group:
         W = trials.run(first)
         trusted = np.asarray(trials.trusted[splits].all(axis=0))
         on_all = trusted[None] if shape[0] == 1 else self._on_all_splits(trusted, splits, trials)
-        self._tol = max(self._tol, float(trials.tol[trials.trusted & on_all].max(initial=0.0)))
+        self._tol = np.maximum(self._tol, trials.tolerances)
         return on_all, W[trusted] if shape[0] == 1 and sample is None else None
 
     def _on_all_splits(self, trusted: Array, splits: Array, trials: "_Trials") -> Array:
@@ -278,6 +282,12 @@ class _Trials:
         self.trusted[new], self.steps[new], self._tried[new] = tried.trusted, tried.steps, True
         self.tol[new] = tried.tol
         return tried.W
+
+    @property
+    def tolerances(self) -> Array:
+        """The tolerances that pairs were followed to, and for others the largest of their setting."""
+        own = np.where(self.trusted, self.tol, 0.0)
+        return np.where(self.trusted, own, own.max(axis=0))
 
     def run_at(self, index: Any) -> None:
         """Try the pairs at an index."""

@@ -6,15 +6,13 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
 from manyfit.folds.rows.chunks._cuts import join_frames
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of, numbers_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import with_retries
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 _RECOMPUTED = (
     "Each pass calls the function of Blocks anew: if it computes or parses the blocks, write them to "

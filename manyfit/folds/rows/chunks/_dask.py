@@ -5,15 +5,13 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.rows.chunks._cuts import chunk_and_rows, joined_borders
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sliced import matrix_shape, number_dtype
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 ARRAY, FRAME = "dask.array.Array", "dask.dataframe.DataFrame"
 _RECOMPUTED = (

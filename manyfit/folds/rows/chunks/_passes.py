@@ -5,16 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows.chunks._cuts import shifted
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Pieces of an atom's rows in a read, which threads share.
 PARTS = 4

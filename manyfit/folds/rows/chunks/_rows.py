@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
@@ -21,9 +20,8 @@ from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
-from manyfit.folds.splits._atoms import Rows, as_rows
+from manyfit.folds.splits._atoms import Array, Rows, as_rows
 
-Array = NDArray[Any]
 Load = Callable[[int, int], Any]
 
 # Seconds after which rows are read again that could not be read.

@@ -5,11 +5,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit.introspection.composites import children, composite_class
+from manyfit.introspection.composites import build_setting, children, composite_class
 from manyfit.introspection.randomness import Sizes, is_deterministic
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
@@ -141,8 +140,7 @@ class StepCounts:
 
     def _model(self, c: int) -> Any:
         try:
-            params = clone(dict(self._job.candidates[c]), safe=False)
-            return clone(self._job.estimator).set_params(**params)
+            return build_setting(self._job.estimator, self._job.candidates[c])
         except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
             return None
 

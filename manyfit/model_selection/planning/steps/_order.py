@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sklearn.base import clone
-
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, value_key
 from manyfit.model_selection.sharing.transformers._step_wrappers import has_shareable_prefix
@@ -57,6 +56,6 @@ def _may_change_steps(params: Mapping[str, Any]) -> bool:
 def sample(job: Job, c: int) -> Any:
     """The estimator of a setting; that of the search if the setting cannot be applied."""
     try:
-        return clone(job.estimator).set_params(**clone(dict(job.candidates[c]), safe=False))
+        return build_setting(job.estimator, job.candidates[c])
     except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
         return job.estimator

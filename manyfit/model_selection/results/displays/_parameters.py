@@ -79,7 +79,6 @@ class Parameter:
 
     @property
     def varies(self) -> bool:
-        """Whether settings differ in it."""
         return len(self.values) > 1
 
 
@@ -196,7 +195,6 @@ def _estimator_text(estimator: Any) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """A text cut to a number of characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -36,11 +36,6 @@ class SearchScores:
     resource: str | None = None
     rounds: NDArray[np.intp] | None = None
 
-    @property
-    def label(self) -> str:
-        """The label of an axis."""
-        return f"mean test {self.name}"
-
     @cached_property
     def standard_errors(self) -> Floats:
         """Standard error of each mean over the splits; NaN for one split."""

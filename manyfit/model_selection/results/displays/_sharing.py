@@ -256,7 +256,6 @@ def _group(known: Mapping[str, Any], single: int, undecided: int) -> dict[str, A
 
 
 def _joined(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Groups of the same kind and estimators as one."""
     together: dict[tuple[str, str], dict[str, Any]] = {}
     for group in groups:
         one = together.setdefault((group["kind"], group["estimator"]), {})
@@ -266,7 +265,6 @@ def _joined(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _largest(groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The largest groups, and the others as one."""
     if len(groups) <= _MOST_GROUPS + 1:
         return list(groups)
     order = sorted(groups, key=lambda group: -group["fits_requested"])

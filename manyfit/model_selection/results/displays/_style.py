@@ -91,7 +91,6 @@ def _width(ax: Any) -> float:
 
 
 def put_note(ax: Any, text: str) -> None:
-    """A line above the axes."""
     ax.set_title(text, loc="left", color=MUTED, fontsize="medium")
 
 

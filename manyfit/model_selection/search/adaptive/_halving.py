@@ -33,6 +33,7 @@ from manyfit.model_selection.results._choices import Choice
 from manyfit.model_selection.running._cluster_rounds import ClusterStore
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
+from manyfit.model_selection.search._options import keep_arguments
 from manyfit.model_selection.search._randomized import RandomizedSearchCV
 from manyfit.model_selection.search._setup import make_setup
 from manyfit.model_selection.search.adaptive._rounds import list_rounds, plan_rounds
@@ -243,14 +244,7 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
             scoring=scoring, refit=refit, error_score=error_score, return_train_score=return_train_score,
             random_state=random_state, n_jobs=n_jobs, verbose=verbose,
         )  # fmt: skip
-        self.sharing = sharing
-        self.verify = verify
-        self.memory_limit = memory_limit
-        self.client = client
-        self.checkpoint = checkpoint
-        self.early_stopping = early_stopping
-        self.engine = engine
-        self.return_predictions = return_predictions
+        keep_arguments(self, locals())
 
 
 @complete_parameters(HalvingGridSearchCV, RandomizedSearchCV)
@@ -336,11 +330,4 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
             error_score=error_score, return_train_score=return_train_score, random_state=random_state,
             n_jobs=n_jobs, verbose=verbose,
         )  # fmt: skip
-        self.sharing = sharing
-        self.verify = verify
-        self.memory_limit = memory_limit
-        self.client = client
-        self.checkpoint = checkpoint
-        self.early_stopping = early_stopping
-        self.engine = engine
-        self.return_predictions = return_predictions
+        keep_arguments(self, locals())

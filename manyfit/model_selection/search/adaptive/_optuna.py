@@ -20,7 +20,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._race import Race
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
-from manyfit.model_selection.search._options import COUNT
+from manyfit.model_selection.search._options import COUNT, keep_arguments
 from manyfit.model_selection.search._setup import draw_splits, make_job, make_setup
 from manyfit.model_selection.search.adaptive._optuna_space import as_space
 from manyfit.model_selection.search.adaptive._optuna_study import (
@@ -155,22 +155,7 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
             estimator, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
-        self.param_distributions = param_distributions
-        self.n_trials = n_trials
-        self.batch_size = batch_size
-        self.sampler = sampler
-        self.study = study
-        self.prune = prune
-        self.random_state = random_state
-        self.sharing = sharing
-        self.verify = verify
-        self.memory_limit = memory_limit
-        self.client = client
-        self.early_stopping = early_stopping
-        self.engine = engine
-        self.time_budget = time_budget
-        self.fit_timeout = fit_timeout
-        self.return_predictions = return_predictions
+        keep_arguments(self, locals())
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Return what the first batch of `fit` will share and why.

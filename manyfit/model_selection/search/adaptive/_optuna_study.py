@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.introspection.stable_digest import Digester, Unkeyable
-from manyfit.model_selection.running._race import Race, Scores, few_splits
+from manyfit.model_selection.running._race import Race, Rule, Scores, few_splits
 from manyfit.model_selection.search.adaptive._optuna_space import Dimension, Space
 
 
@@ -57,8 +57,6 @@ def copy_in_memory(study: Any) -> Any:
 
 @dataclass(frozen=True)
 class Asked:
-    """A trial with its setting."""
-
     trial: Any
     params: dict[str, Any]
     digest: str | None
@@ -174,7 +172,7 @@ class PruningRace(Race):
     """Asks the pruner of a study after each split whether a trial goes on."""
 
     def __init__(self, asked: Sequence[Asked], metric: str | None) -> None:
-        super().__init__(_AfterEachSplit(), metric)
+        super().__init__(Rule(1, lambda best, own: False), metric)  # the pruner decides
         self._trials = [one.trial for one in asked]
         self._reported: set[tuple[int, int]] = set()
 
@@ -191,14 +189,6 @@ class PruningRace(Race):
             if (c, i) not in self._reported and np.isfinite(score):
                 self._trials[c].report(score, step=i)
                 self._reported.add((c, i))
-
-
-class _AfterEachSplit:
-    first = 1
-
-    def worse(self, best: np.ndarray, own: np.ndarray) -> bool:
-        """See `Rule`; the pruner decides."""
-        return False
 
 
 def _digest(params: Mapping[str, Any]) -> str | None:

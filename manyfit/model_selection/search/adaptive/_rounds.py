@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from manyfit._compat import NO_CALLBACKS, takes_callback_context, uses_callbacks
 from manyfit.families import why_anew
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -79,7 +79,7 @@ def plan_rounds(search: Any, setup: Setup, rounds: Sequence[PlannedRound], why_n
 def _say_what_goes_on(job: Job) -> str:
     """A line on the settings whose fits go on from those of the round before."""
     n_rows, params = len(job.splits.indices(0)[0]), job.options.fit_params
-    estimators = [clone(job.estimator).set_params(**clone(dict(one), safe=False)) for one in job.candidates]
+    estimators = [build_setting(job.estimator, one) for one in job.candidates]
     anew = Counter(why_anew(one, n_rows, params) for one in estimators)
     n = anew.pop("", 0)
     others = "; ".join(f"{why} ({count})" for why, count in anew.items())

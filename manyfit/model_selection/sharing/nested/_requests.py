@@ -8,8 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from sklearn.base import clone
-
+from manyfit.introspection.composites import build_setting
 from manyfit.model_selection.sharing.nested._rule import nested_key, nested_rule
 
 
@@ -23,7 +22,6 @@ class NestedRequests:
         self._estimator, self._candidates = estimator, candidates
 
     def of(self, key: Hashable) -> Sequence[Any]:
-        """The transformers with a key."""
         return self._steps.get(key, ())
 
     @cached_property
@@ -50,6 +48,6 @@ class NestedRequests:
     def _all_steps(self) -> Iterator[Any]:
         for params in self._candidates:
             with suppress(Exception):  # scikit-learn raises it again, in its own words, when it is fitted
-                model = clone(self._estimator).set_params(**clone(dict(params), safe=False))
+                model = build_setting(self._estimator, params)
                 parts = [model, *model.get_params(deep=True).values()]
                 yield from [part for part in parts if nested_rule(part) is not None]

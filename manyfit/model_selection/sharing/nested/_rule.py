@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from manyfit.introspection.structural_key import structural_key
 class NestedRule:
     """How the wide fit of a transformer becomes its fits with other values of some parameters."""
 
-    serves: ClassVar[tuple[type, ...]]  # the exact types of the transformers
-    params: ClassVar[tuple[str, ...]]  # the parameters that nest
+    serves: tuple[type, ...]  # the exact types of the transformers
+    params: tuple[str, ...]  # the parameters that nest
 
     def kind(self, step: Any) -> Hashable:
         """A key beside all other parameters: one fit serves only transformers with equal keys."""
@@ -37,7 +37,6 @@ class NestedRule:
         return step if self.holds(step, None, X) else None
 
     def needs_output(self, wide: Any, X: Any) -> bool:
-        """Whether the output of the wide fit is read."""
         return False
 
     def holds(self, step: Any, wide: Any, X: Any) -> bool:
@@ -84,7 +83,6 @@ RULES = ClassTable[NestedRule](
 
 
 def register_rule(rule: NestedRule) -> None:
-    """Let a rule serve its types."""
     RULES.register(rule, *rule.serves)
 
 
@@ -109,7 +107,6 @@ def is_number(value: Any, kind: type, least: float = 0, most: float = np.inf) ->
 
 
 def is_count(value: Any, least: int, most: int) -> bool:
-    """Whether a value is an integer in a range."""
     return is_number(value, Integral, least, most)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from numbers import Real
 from typing import Any
 
@@ -26,40 +26,14 @@ def _is_k(value: Any, X: Any) -> bool:
     return (isinstance(value, str) and value == "all") or is_count(value, 0, X.shape[1])
 
 
-class BestColumns(NestedRule):
-    """A number of the best columns."""
+class OneParameter(NestedRule):
+    """A parameter that nests alone: ``allows(step, X)`` says whether its value is one that a fit takes."""
 
-    serves, params = (SelectKBest,), ("k",)
-
-    def holds(self, step: Any, wide: Any, X: Any) -> bool:
-        return _is_k(step.k, X)
-
-
-class BestPercentile(NestedRule):
-    """A share of the columns."""
-
-    serves, params = (SelectPercentile,), ("percentile",)
+    def __init__(self, param: str, allows: Callable[[Any, Any], bool], *serves: type) -> None:
+        self.serves, self.params, self._allows = serves, (param,), allows
 
     def holds(self, step: Any, wide: Any, X: Any) -> bool:
-        return is_number(step.percentile, Real, 0, 100)
-
-
-class Level(NestedRule):
-    """A level of significance."""
-
-    serves, params = (SelectFpr, SelectFdr, SelectFwe), ("alpha",)
-
-    def holds(self, step: Any, wide: Any, X: Any) -> bool:
-        return is_number(step.alpha, Real, 0, 1)
-
-
-class AnyMode(NestedRule):
-    """The parameter of any of these, by its mode."""
-
-    serves, params = (GenericUnivariateSelect,), ("param",)
-
-    def holds(self, step: Any, wide: Any, X: Any) -> bool:
-        return _is_k(step.param, X) if step.mode == "k_best" else is_number(step.param, Real)
+        return self._allows(step, X)
 
 
 class Variances(NestedRule):
@@ -94,5 +68,19 @@ class Importances(NestedRule):
             step.max_features_ = step.max_features
 
 
-for _rule in (BestColumns(), BestPercentile(), Level(), AnyMode(), Variances(), Importances()):
-    register_rule(_rule)
+register_rule(OneParameter("k", lambda step, X: _is_k(step.k, X), SelectKBest))
+register_rule(
+    OneParameter("percentile", lambda step, X: is_number(step.percentile, Real, 0, 100), SelectPercentile)
+)
+register_rule(
+    OneParameter("alpha", lambda step, X: is_number(step.alpha, Real, 0, 1), SelectFpr, SelectFdr, SelectFwe)
+)
+register_rule(
+    OneParameter(
+        "param",
+        lambda step, X: _is_k(step.param, X) if step.mode == "k_best" else is_number(step.param, Real),
+        GenericUnivariateSelect,
+    )
+)
+register_rule(Variances())
+register_rule(Importances())

@@ -157,7 +157,6 @@ def strangers_among_scorers(scorer: Any) -> Iterator[Any]:
 
 
 def any_of(found: Iterable[Any]) -> bool:
-    """Whether there is at least one."""
     return next(iter(found), None) is not None
 
 

@@ -89,7 +89,6 @@ def private_copy(X: T) -> T:
 
 
 def change_parts(X: T, change: Callable[[np.ndarray], np.ndarray]) -> T:
-    """A sparse matrix with its arrays changed."""
     other = copy.copy(X)  # it keeps the flags, so that SciPy does not check for sorted indices again
     for name in SPARSE_PARTS[other.format]:  # type: ignore[attr-defined]
         part = getattr(X, name)

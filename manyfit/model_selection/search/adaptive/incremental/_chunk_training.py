@@ -51,7 +51,6 @@ class ChunkTrainer:
     def train(
         self, steps: Sequence[Step], trained: Sequence[Trained], checkpoint: ModelCheckpoint | None = None
     ) -> tuple[list[Result], Report]:
-        """See `Trainer`."""
         before, start = self._rows.bytes_read, time.perf_counter()
         with ResultSink(self._job, checkpoint, bar=Progress(len(steps), 0)) as sink:
             pairs = [(c, one.split) for c, one in enumerate(steps)]
@@ -71,7 +70,6 @@ class ChunkTrainer:
         return results_with_models(sink, pairs), report
 
     def further(self, trained: Trained, split: int | None, target: int) -> Any:
-        """See `Trainer`."""
         model = copy.deepcopy(trained.model)
         rows = np.arange(self._rows.shape[0]) if split is None else self._sets([split], 0)[0]
         for _ in range(target - trained.calls):
@@ -92,7 +90,6 @@ class ChunkTrainer:
             yield blocks, numbers
 
     def _call(self, model: Any, block: Any, numbers: Any) -> None:
-        """One call of partial_fit."""
         y, every = self._job.y, np.empty(self._rows.shape[0])
         params = dict(check_method_params(every, self._job.options.fit_params, indices=numbers))
         if self._classes is not None:

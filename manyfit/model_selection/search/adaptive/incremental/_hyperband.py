@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manyfit.introspection.parameter_docs import complete_parameters
+from manyfit.model_selection.search._options import keep_arguments
 from manyfit.model_selection.search.adaptive.incremental._incremental import (
     IncrementalSearchCV,
     SuccessiveHalvingSearchCV,
@@ -77,12 +78,7 @@ class HyperbandSearchCV(IncrementalSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        super().__init__(
-            estimator, parameters, max_iter=max_iter, patience=patience, tol=tol, test_size=test_size,
-            random_state=random_state, scoring=scoring, verbose=verbose, n_jobs=n_jobs,
-            error_score=error_score, cv=cv, checkpoint=checkpoint, memory_limit=memory_limit,
-        )  # fmt: skip
-        self.aggressiveness = aggressiveness
+        keep_arguments(self, locals())
 
     @property
     def metadata(self) -> dict[str, Any]:

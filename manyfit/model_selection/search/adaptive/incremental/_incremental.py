@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.introspection.parameter_docs import complete_parameters
+from manyfit.model_selection.search._options import keep_arguments
 from manyfit.model_selection.search.adaptive.incremental._schedules import Decay, Halving, Schedule
 from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
 
@@ -120,14 +121,7 @@ class IncrementalSearchCV(IncrementalSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        super().__init__(
-            estimator, parameters, max_iter=max_iter, patience=patience, tol=tol, test_size=test_size,
-            random_state=random_state, scoring=scoring, verbose=verbose, n_jobs=n_jobs,
-            error_score=error_score, cv=cv, checkpoint=checkpoint, memory_limit=memory_limit,
-        )  # fmt: skip
-        self.n_initial_parameters = n_initial_parameters
-        self.decay_rate = decay_rate
-        self.fits_per_score = fits_per_score
+        keep_arguments(self, locals())
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         settings = self._draw(self.n_initial_parameters, self.random_state)
@@ -192,14 +186,7 @@ class SuccessiveHalvingSearchCV(IncrementalSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        super().__init__(
-            estimator, parameters, max_iter=max_iter, patience=patience, tol=tol, test_size=test_size,
-            random_state=random_state, scoring=scoring, verbose=verbose, n_jobs=n_jobs,
-            error_score=error_score, cv=cv, checkpoint=checkpoint, memory_limit=memory_limit,
-        )  # fmt: skip
-        self.n_initial_parameters = n_initial_parameters
-        self.n_initial_iter = n_initial_iter
-        self.aggressiveness = aggressiveness
+        keep_arguments(self, locals())
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         settings = self._draw(self.n_initial_parameters, self.random_state)

@@ -80,7 +80,6 @@ class ModelPool:
 
     @property
     def calls(self) -> dict[Any, int]:
-        """Calls that models have made."""
         return {one: records[-1]["partial_fit_calls"] for one, records in self.records.items()}
 
     def reach(self, targets: Mapping[Any, int]) -> int:

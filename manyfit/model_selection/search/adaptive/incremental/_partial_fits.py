@@ -65,7 +65,6 @@ class PartialFits(BaseEstimator):
         self.classes = classes
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> PartialFits:
-        """Go on from the model."""
         model = self.kept.model
         grow, classes = grow_function(model), {} if self.classes is None else {"classes": self.classes}
         assert grow is not None
@@ -98,7 +97,6 @@ class EngineTrainer:
     def train(
         self, steps: Sequence[Step], trained: Sequence[Trained], checkpoint: ModelCheckpoint | None = None
     ) -> tuple[list[Result], Report]:
-        """See `Trainer`."""
         candidates: list[Mapping[str, Any]] = [
             {
                 "kept": Kept(one.model),
@@ -115,7 +113,6 @@ class EngineTrainer:
         return results_with_models(sink, pairs), report
 
     def further(self, trained: Trained, split: int | None, target: int) -> Any:
-        """See `Trainer`."""
         X, y, params = self.job.X, self.job.y, self.job.options.fit_params
         if split is not None:
             rows, _ = self.job.splits.indices(split)

@@ -30,12 +30,10 @@ class Decay:
     rate: float
 
     def start(self, ids: Sequence[Any]) -> dict[Any, int]:
-        """See `Schedule`."""
         self._left = list(ids)
         return dict.fromkeys(ids, 1)
 
     def go_on(self, history: History) -> dict[Any, int]:
-        """See `Schedule`."""
         calls = max(history[one][-1]["partial_fit_calls"] for one in self._left)
         target = min(calls + self.step, self.max_iter)
         if self.rate:
@@ -75,12 +73,10 @@ class Halving:
         )
 
     def start(self, ids: Sequence[Any]) -> dict[Any, int]:
-        """See `Schedule`."""
         self._left, self._step = list(ids), 0
         return dict.fromkeys(ids, self.rounds()[0][1])
 
     def go_on(self, history: History) -> dict[Any, int]:
-        """See `Schedule`."""
         self._step += 1
         rounds = self.rounds()
         if self._step >= len(rounds):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, ShuffleSplit, check_cv
-from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import type_of_target
 
@@ -29,14 +27,14 @@ from manyfit._compat import (
     process_routing,
     routing_enabled,
 )
-from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, load_targets, prepare_rows
+from manyfit.folds import ChunkRows, Splits
+from manyfit.introspection.composites import build_setting
 from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.metrics.scoring import check_scoring
 from manyfit.model_selection.checkpoint._models import UnwrittenModels
 from manyfit.model_selection.checkpoint._search_identity import identity
-from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
+from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.results._report import Report
@@ -95,39 +93,6 @@ class IncrementalSearch(SklearnBaseSearchCV):
     report_: Report
     history_: list[dict[str, Any]]
     model_history_: dict[Any, list[dict[str, Any]]]
-
-    def __init__(
-        self,
-        estimator: Any,
-        parameters: Any,
-        *,
-        max_iter: int,
-        patience: int | bool,
-        tol: float | None,
-        test_size: float | None,
-        random_state: Any,
-        scoring: Any,
-        verbose: int,
-        n_jobs: int | None,
-        error_score: float | str,
-        cv: Any,
-        checkpoint: str | os.PathLike[str] | None,
-        memory_limit: int | str | None,
-    ) -> None:
-        self.estimator = estimator
-        self.parameters = parameters
-        self.max_iter = max_iter
-        self.patience = patience
-        self.tol = tol
-        self.test_size = test_size
-        self.random_state = random_state
-        self.scoring = scoring
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.cv = cv
-        self.checkpoint = checkpoint
-        self.memory_limit = memory_limit
 
     def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
         """Schedules by the prefix of their models' names, each with the settings of its models."""
@@ -212,7 +177,10 @@ class IncrementalSearch(SklearnBaseSearchCV):
         start = time.perf_counter()
         self._check_estimator()
         classes = fit_params.pop("classes", None)
-        X, y, given = self._load(X, y, fit_params)
+        X, y, given = load_inputs(self, X, y, fit_params)
+        if isinstance(X, IndexedRows) and isinstance(X.source, ChunkRows):
+            X.source.count()
+        given = check_method_params(X, params=given)
         if classes is None and is_classifier(self.estimator):
             several = type_of_target(y) == "multilabel-indicator"
             classes = np.arange(np.shape(y)[1]) if several else np.unique(y)
@@ -248,21 +216,6 @@ class IncrementalSearch(SklearnBaseSearchCV):
                 f"{type(self).__name__}: test_size={self.test_size!r} holds out one part of the rows, and "
                 f"cv={self.cv!r} several in turn. Give one of them."
             )
-
-    def _load(self, X: Any, y: Any, params: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-        """X, y and the parameters in memory, but for an X that is read in chunks."""
-        given = chunk_input(X, y, self.memory_limit)
-        X, y, rows = given.X, given.y, given.rows
-        if given.sample_weight is not None:
-            params = weights_as_params(self.estimator, given.sample_weight, params)
-        lazy = (X if rows is None else None, y, *map(load_targets, params.values()))
-        X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
-        if rows is not None:
-            prepare_rows(rows, y)
-            rows.count()
-            X = IndexedRows(rows)
-        X, y = indexable(X, y)
-        return X, y, check_method_params(X, params=dict(zip(params, values, strict=True)))
 
     def _start(
         self, X: Any, y: Any, params: dict[str, Any], scorer: Any, classes: Any
@@ -340,7 +293,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         return router
 
     def _model(self, params: Mapping[str, Any]) -> Any:
-        return clone(self.estimator).set_params(**clone(dict(params), safe=False))
+        return build_setting(self.estimator, params)
 
     def _finish(self, pool: ModelPool) -> None:
         """Set the attributes that tell the result."""
