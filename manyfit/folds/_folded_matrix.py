@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
 from manyfit.arrays import is_xp_array, label_transfers, to_host
+from manyfit.exceptions import Unsupported
 from manyfit.folds._fold import Fold
 from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
+from manyfit.folds.moments._counts import ClassCounts, CountSums, count_classes
 from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments
 from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
@@ -25,6 +27,7 @@ from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
+from manyfit.folds.splits._atoms import AtomGroup
 from manyfit.folds.splits._splits import Splits
 
 Array = NDArray[Any]
@@ -312,15 +315,32 @@ class ClassedFolds:
         group = next(one for one in self.data.splits.atom_groups if i in one.splits)
         if self._read is None or self._read.splits != group.splits:
             # Groups come one after the other: the sums of earlier ones are no longer needed.
-            self._read = _GroupSums(self, ClassAtoms(self.data.X, self._labels, group), group.splits)
+            self._read = _GroupSums(self, ClassAtoms(self.data.X, self._labels, group), group)
         return self._read, i - group.splits.start
 
 
 class _GroupSums:
     """The sums over the atoms of some consecutive splits."""
 
-    def __init__(self, folds: ClassedFolds, atoms: ClassAtoms, splits: range) -> None:
-        self._folds, self.atoms, self.splits = folds, atoms, splits
+    def __init__(self, folds: ClassedFolds, atoms: ClassAtoms, group: AtomGroup) -> None:
+        self._folds, self.atoms, self._group, self.splits = folds, atoms, group, group.splits
+        self._counts: dict[float | None, CountSums] = {}
+
+    def counts(self, threshold: float | None, i: int) -> ClassCounts:
+        """See `count_classes`; of a split of the group."""
+        folds, labels = self._folds, self._folds._labels
+        if threshold not in self._counts:
+            folds.passes += 1.0
+            self._counts[threshold] = count_classes(
+                folds.data.X, labels.codes, len(labels.labels), self._group, folds.data.weights.fit, threshold
+            )
+        found, (train, _) = self._counts[threshold], folds.data.splits.indices(i)
+        if not (found.is_exact or (np.diff(train) >= 0).all()):
+            raise Unsupported(
+                "the training rows are not in the order of X, on which sums of numbers depend that are no "
+                "integers"
+            )
+        return found.of_split(i - self.splits.start, labels.labels, np.unique(labels.codes[train]))
 
     @cached_property
     def moments(self) -> Any:
@@ -356,6 +376,11 @@ class ClassedFold:
         """Moments of the classes of the training rows."""
         sums, place = self._folds.sums(self._i)
         return sums.atoms.merged_moments(sums.moments, place)
+
+    def class_counts(self, i: int, threshold: float | None) -> ClassCounts:
+        """Sums of the features of the classes of the training rows; see `count_classes`."""
+        sums, _ = self._folds.sums(self._i)
+        return sums.counts(threshold, self._i)
 
     def class_spreads(self, i: int) -> ClassSpreads:
         """Means of the classes of the training rows, and squares about them."""
