@@ -17,6 +17,7 @@ from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
+from manyfit.folds.moments._counts import ClassCounts
 from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._host import HostRows
@@ -334,6 +335,11 @@ class ClassedFold:
     def class_moments(self, i: int) -> ClassMoments:
         """Moments of the classes of the training rows."""
         return self._folds.atoms(self._i).merged_moments(self._i)
+
+    def class_counts(self, i: int, threshold: float | None) -> ClassCounts:
+        """Sums of the features of the classes of the training rows; see `count_classes`."""
+        train, _ = self._folds.data.splits.indices(self._i)
+        return self._folds.atoms(self._i).counts_of(self._i, train, threshold)
 
     def class_spreads(self, i: int) -> ClassSpreads:
         """Means of the classes of the training rows, and squares about them."""

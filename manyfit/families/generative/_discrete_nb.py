@@ -3,8 +3,9 @@
 scikit-learn's own formulas are applied to its own counts, so that no bit differs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,12 @@ from manyfit.families.generative._answers import (
     joint_probabilities,
     labels_of_largest,
     one_fit_cost,
+    rowwise,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
     Array,
+    ClassSums,
     Cost,
     FoldFamily,
     FoldRows,
@@ -34,10 +37,12 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, Unsupported
+from manyfit.folds import ClassedFold, FoldedData, SomeRows, Unsupported
 
 # scikit-learn warns of a smaller alpha, or takes the logarithm of zero.
 MIN_ALPHA = 1e-10
+# The weights of some settings, with which chunks are read once, take at most this part of the memory limit.
+WEIGHT_PARTS = 8
 
 
 class Smoothing(NamedTuple):
@@ -65,6 +70,7 @@ class CountFamily(FoldFamily):
     """
 
     free = frozenset({"alpha", "force_alpha", "fit_prior", "class_prior"})
+    reads: FoldRows = ClassSums(sparse=True, weights=True, device=False, counts=True)
 
     def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
@@ -75,14 +81,18 @@ class CountFamily(FoldFamily):
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=8.0, predict=2.0 * max(shape.n_classes, 1))
 
-    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ClassAnswers:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
         # Parameters that the counts do not depend on, at values that are always taken.
         params = {name: value for name, value in _PLAIN.items() if name in self.free}
-        fitted = fit_once(estimator, params, fold)
-        if not fitted.class_count_.sum() > 0:
-            raise Unsupported("the weights of the training rows are all zero")
-        predictions = partial(self._predictions, fitted)
-        return class_answers(partial(_smoothing, fitted), settings, predictions, fitted.classes_)
+        for i in range(folded.n_splits):
+            fits_made = int(not isinstance(folded, ClassedFold))
+            fitted = _counted(estimator, folded, i) or fit_once(estimator, params, folded.fold(i))
+            if not fitted.class_count_.sum() > 0:
+                raise Unsupported("the weights of the training rows are all zero")
+            predictions = partial(self._predictions, fitted)
+            yield class_answers(
+                partial(_smoothing, fitted), settings, predictions, fitted.classes_, fits_made
+            )
 
     def _linear(self, fitted: Any, one: Smoothing) -> Linear:
         raise NotImplementedError
@@ -92,16 +102,31 @@ class CountFamily(FoldFamily):
         return X
 
     def _predictions(self, fitted: Any, X: Any, models: Sequence[Smoothing]) -> Responses:
-        columns, classes = self._columns(fitted, X), fitted.classes_
-        joint = np.empty((len(models), X.shape[0], len(classes)))
-        for out, one in zip(joint, models, strict=True):
-            with strict_arithmetic():
-                linear = self._linear(fitted, one)
-            np.add(columns @ linear.weights.T, linear.at_zero, out=out)
+        classes = fitted.classes_
+        if isinstance(X, SomeRows):
+            joint = self._joint_in_chunks(fitted, X, models)
+        else:
+            columns = self._columns(fitted, X)
+            joint = np.empty((len(models), X.shape[0], len(classes)))
+            for out, one in zip(joint, models, strict=True):
+                with strict_arithmetic():
+                    linear = self._linear(fitted, one)
+                np.add(columns @ linear.weights.T, linear.at_zero, out=out)
         return Responses(
             predict=lambda: labels_of_largest(joint, classes),
             predict_proba=lambda: joint_probabilities(joint),
         )
+
+    def _joint_in_chunks(self, fitted: Any, X: SomeRows, models: Sequence[Smoothing]) -> Array:
+        """Joint log-likelihoods of models, (m, n, n_classes), for rows that may be read for each call."""
+        weight_bytes = 8 * len(fitted.classes_) * X.shape[1]
+        size = max(1, X.X.source.memory // WEIGHT_PARTS // weight_bytes)
+        found = list[Array]()
+        for start in range(0, len(models), size):
+            with strict_arithmetic():
+                linear = [self._linear(fitted, one) for one in models[start : start + size]]
+            found += rowwise(partial(_joint, partial(self._columns, fitted), linear), X, axis=1)
+        return np.concatenate(found)
 
 
 _PLAIN = {"alpha": 1.0, "force_alpha": True, "fit_prior": True, "class_prior": None, "norm": False}
@@ -162,6 +187,29 @@ class CategoricalFamily(CountFamily):
         (n, p), ends = codes.shape, np.cumsum(sizes)
         index, starts = (codes + (ends - sizes)).ravel(), np.arange(0, n * p + 1, p)
         return scipy.sparse.csr_array((np.ones(n * p), index, starts), shape=(n, int(ends[-1])))
+
+
+def _counted(estimator: Any, folded: FoldedData, i: int) -> Any:
+    """The counts of one split, of sparse rows in chunks, as a fit has them; None for other rows."""
+    if not isinstance(folded, ClassedFold):
+        return None
+    threshold = getattr(estimator, "binarize", None)
+    counts = folded.class_counts(i, threshold)
+    if len(counts.labels) < 2:
+        raise Unsupported("the training rows have one class")
+    return SimpleNamespace(
+        classes_=counts.labels,
+        class_count_=counts.weights,
+        feature_count_=counts.sums,
+        feature_all_=counts.sums.sum(axis=0),
+        binarize=threshold,
+    )
+
+
+def _joint(columns: Callable[[Any], Any], linear: Sequence[Linear], X: Any) -> tuple[Array]:
+    """Joint log-likelihoods of some settings for rows of X, (m, n, n_classes)."""
+    X = columns(X)
+    return (np.stack([X @ one.weights.T + one.at_zero for one in linear]),)
 
 
 def _smoothing(fitted: Any, setting: Setting) -> Smoothing:

@@ -75,9 +75,13 @@ class ClassSums(FoldRows):
         See `FoldRows`.
     products : bool
         Whether sums of products of columns are read, not of squares alone.
+    counts : bool
+        Whether sums of the columns alone are read, of sparse rows in chunks. All other rows are read fold by
+        fold, as with `FoldRows`.
     """
 
     products: bool = False
+    counts: bool = False
 
 
 @dataclass(frozen=True)

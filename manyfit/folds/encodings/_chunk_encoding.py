@@ -24,8 +24,9 @@ from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
+from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows
 
 Function = Callable[[Array], Array] | None

@@ -10,6 +10,7 @@ import numpy as np
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, row_blocks
+from manyfit.folds.moments._counts import ClassCounts, CountSums, count_classes
 from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.splits._atoms import Array, AtomGroup
@@ -70,6 +71,7 @@ class ClassAtoms:
 
     def __init__(self, X: Any, y: Labels, group: AtomGroup, weights: Array | None = None) -> None:
         self._X, self._y, self.group, self._weights, self.passes = X, y, group, weights, 0
+        self._counts: dict[float | None, CountSums] = {}
         self._used = np.flatnonzero(group.train.any(axis=0))
         self._sets = list(self._cut())
         if not self._sets:
@@ -123,6 +125,21 @@ class ClassAtoms:
             np.stack([merged[c].offset for c in kept]),
             np.stack([merged[c].scatter for c in kept]),
         )
+
+    def counts_of(self, i: int, train: Array, threshold: float | None) -> ClassCounts:
+        """Sums of the features of the classes of split `i`, which trains on `train`; for sparse chunks."""
+        if threshold not in self._counts:
+            self.passes += 1
+            self._counts[threshold] = count_classes(
+                self._X, self._y.codes, len(self._y.labels), self.group, self._weights, threshold
+            )
+        found = self._counts[threshold]
+        if not (found.is_exact or (np.diff(train) >= 0).all()):
+            raise Unsupported(
+                "the training rows are not in the order of X, on which sums of numbers depend that are no "
+                "integers"
+            )
+        return found.of_split(i - self.group.splits.start, self._y.labels, np.unique(self._y.codes[train]))
 
     @cached_property
     def spreads(self) -> list[_Spreads]:

@@ -26,6 +26,10 @@ class CsrRows(RowSource):
         """A CSR matrix."""
         return self.X[rows]
 
+    def some(self, rows: Rows) -> "CsrRows":
+        """A copy of some of the rows."""
+        return CsrRows(self.X[rows])
+
     def scan(self) -> Scan:
         """The origin of sparse rows is zero, always."""
         return Scan(None, bool(np.isfinite(self.X.data.sum(dtype=np.float64))))

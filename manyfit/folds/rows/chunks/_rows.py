@@ -19,7 +19,8 @@ from manyfit.folds.rows._chunk_reduction import GROUP_READS
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
+from manyfit.folds.rows.chunks._passes import Held
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows, as_rows
 
 Load = Callable[[int, int], Any]
