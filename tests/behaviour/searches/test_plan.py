@@ -333,7 +333,7 @@ def test_fits_behind_a_vectorizer_are_undecided():
         "1 fit of transformers; tokens of TfidfVectorizer on all rows at once; "
         "decided when the output of TfidfVectorizer is seen"
     ) in text
-    assert "<td>0 to 50</td>" in html and "<td>the output of TfidfVectorizer</td>" in html
+    assert ">0 to 50</td>" in html and ">the output of TfidfVectorizer</td>" in html
     report = search.fit(TEXTS, TEXT_LABELS).report_
     assert report.fits_done + report.fits_shared == 50 and report.transformer_fits == 1
 
