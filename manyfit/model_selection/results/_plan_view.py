@@ -20,7 +20,6 @@ _COLUMNS = (
     "settings",
     "fits asked for",
     "fits to be made",
-    "of these, twice at most",
     "transformer fits",
     "a fit of",
     "on all rows at once",
@@ -65,7 +64,7 @@ def as_html(plan: Any) -> str:
     return view(
         foresee_sharing(plan),
         paragraph(f"Plan: {_heading(plan)}"),
-        table(((title, *astuple(row)) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
+        table(((title, *row.cells()) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
         bullets(_ADVICE.capitalize(), plan.advice),
         bullets(_PLACES.capitalize(), _place_lines(plan)),
         *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings, *_measured(plan))),
@@ -107,6 +106,10 @@ class _Row:
             next((g.decided_by for g in groups if g.decided_by), ""),
             sum(len(g.by_sklearnex) for g in groups),
         )  # fmt: skip
+
+    def cells(self) -> tuple[Any, ...]:
+        made = f"{self.planned}, up to {self.twice} twice" if self.twice else self.planned
+        return (*astuple(self)[:4], made, *astuple(self)[6:])
 
     def line(self) -> str:
         groups = f" in {self.groups} groups" if self.groups > 1 else ""
