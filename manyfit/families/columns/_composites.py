@@ -178,6 +178,8 @@ class ColumnTransformerStep(ColumnStep):
             used.extend(index if transformer != "drop" else [])
             if step.verbose_feature_names_out is not True:
                 _require_unique_names(transformer, columns.head, used)
+            if not len(index) and isinstance(chosen, slice):
+                raise Unsupported("a slice selects no column, which scikit-learn does not pass over")
             if len(index) and transformer != "drop":
                 yield transformer, columns.selected(index), weights.get(name, 1.0)
         if rest and step.remainder != "drop":

@@ -167,7 +167,7 @@ class SharedScoring:
     def label_scorers(self) -> frozenset[str]:
         """The scorers that read what ``predict`` returns, or may do so."""
         found = {name: scorer_parts(one) for name, one in self.named.items()}
-        return frozenset(name for name, one in found.items() if one is None or one[3] == "predict")
+        return frozenset(name for name, one in found.items() if one is None or "predict" in _methods(one[3]))
 
     @property
     def accuracies(self) -> frozenset[str]:
@@ -218,9 +218,12 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     if found is None:
         return _Metric()
     function, sign, options, response = found
-    return _metric_of(
-        sklearn_metric_of(function), (response,) if isinstance(response, str) else response, sign, options
-    )
+    return _metric_of(sklearn_metric_of(function), _methods(response), sign, options)
+
+
+def _methods(response: str | Sequence[str]) -> Sequence[str]:
+    """The methods of a scorer's `response_method`, which may be the name of one."""
+    return (response,) if isinstance(response, str) else response
 
 
 def _metric_of(

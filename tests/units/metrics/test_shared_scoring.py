@@ -122,3 +122,13 @@ def test_signs_and_names_of_several():
 def test_rows_without_weights_give_no_arguments():
     rows = FoldArrays(X, Y, X, Y, None, X, Y, Y)
     assert SharedScoring(get_scorer("r2"), {}, Ridge()).params_of(rows, "test") == {}
+
+
+@pytest.mark.parametrize("response_method", ["predict", ["predict"], ("decision_function", "predict")])
+def test_scorers_of_labels_name_their_method_as_a_text_or_in_a_list(response_method):
+    scorers = {
+        "labels": make_scorer(fbeta_score, beta=1, average="macro", response_method=response_method),
+        "probabilities": get_scorer("neg_log_loss"),
+    }
+    scorer = check_scoring(LogisticRegression(), scorers)
+    assert SharedScoring(scorer, {}, LogisticRegression()).label_scorers == {"labels"}
