@@ -63,7 +63,7 @@ class BinnedFamily(PrefixFamily):
         for k, nest in enumerate(self._nests(settings)):
             sizes = [settings[j][self.parameter] for j in nest]
             places[nest, 0], places[nest, 1] = k, sizes
-            model = clone(estimator).set_params(**{**settings[nest[0]], self.parameter: self.largest(sizes)})
+            model = clone(estimator).set_params(**{**settings[nest[0]], self.parameter: max(sizes)})
             try:
                 with self.keep_bins(model, kept if makes_bins else {}):
                     models.append(self.finished(fit_silently(model, fold), fold))

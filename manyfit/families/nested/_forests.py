@@ -1,8 +1,8 @@
 """Forests, isolation forests and bagging: the first trees of the largest forest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, partial
 from numbers import Real
 from typing import Any
 
@@ -144,23 +144,6 @@ def _means(model: Mapping[bool, Any], method: str, X: Any, values: Sequence[Size
     return np.stack([means[size] for size in values])
 
 
-class GrownForest:
-    """The forest of most trees, and the scores of its training rows, which `contamination` cuts."""
-
-    def __init__(self, forest: Any, X_train: Any, values: Sequence[SizeAndShare]) -> None:
-        self.forest, self._X_train, self._values = forest, X_train, values
-
-    def offset(self, size: SizeAndShare) -> Any:
-        """The score from which rows are no outliers."""
-        n, share = size
-        return -0.5 if share == "auto" else np.percentile(self._train[n], 100.0 * share)
-
-    @cached_property
-    def _train(self) -> Mapping[int, Array]:
-        cut = {n for n, share in self._values if share != "auto"}
-        return scores_of_first_trees(self.forest, self._X_train, cut)
-
-
 class IsolationFamily(PrefixFamily):
     """IsolationForest: trees are grown by a seed of their own, and depths are added in their order.
 
@@ -181,22 +164,29 @@ class IsolationFamily(PrefixFamily):
 
     def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
         values = [(int(s["n_estimators"]), s["contamination"]) for s in settings]
-        most = max(n for n, _ in values)
-        largest = clone(estimator).set_params(n_estimators=most, contamination="auto")
-        grown = GrownForest(fit_silently(largest, fold), fold.X_train, values)
-        return ModelAnswers(values, partial(self.responses, grown), fits_made=1)
+        most, cut = max(n for n, _ in values), {n for n, share in values if share != "auto"}
+        forest = fit_silently(clone(estimator).set_params(n_estimators=most, contamination="auto"), fold)
+        train_scores = cache(lambda: scores_of_first_trees(forest, fold.X_train, cut))
+        return ModelAnswers(values, partial(_isolation_responses, forest, train_scores), fits_made=1)
 
-    def responses(self, model: GrownForest, X: Any, values: Sequence[SizeAndShare]) -> Responses:
-        scores = scores_of_first_trees(model.forest, X, {n for n, _ in values})
 
-        def decisions() -> Array:
-            return np.stack([scores[size[0]] - model.offset(size) for size in values])
+def _isolation_responses(
+    forest: Any, train_scores: Callable[[], Mapping[int, Array]], X: Any, values: Sequence[SizeAndShare]
+) -> Responses:
+    """Responses of the first trees; `contamination` cuts the scores of the training rows."""
+    scores = scores_of_first_trees(forest, X, {n for n, _ in values})
 
-        return Responses(
-            predict=lambda: np.where(decisions() < 0, -1, 1),
-            decision_function=decisions,
-            score_samples=lambda: np.stack([scores[n] for n, _ in values]),
-        )
+    def offset(n: int, share: Any) -> Any:
+        return -0.5 if share == "auto" else np.percentile(train_scores()[n], 100.0 * share)
+
+    def decisions() -> Array:
+        return np.stack([scores[n] - offset(n, share) for n, share in values])
+
+    return Responses(
+        predict=lambda: np.where(decisions() < 0, -1, 1),
+        decision_function=decisions,
+        score_samples=lambda: np.stack([scores[n] for n, _ in values]),
+    )
 
 
 class BaggingFamily(PrefixFamily):

@@ -31,13 +31,6 @@ from manyfit.folds import Fold, Unsupported
 class NestedFamily(FoldFamily):
     """Estimators whose fit with one value of a parameter holds those with other values."""
 
-    parameter: str  # the parameter that the search varies
-
-    @property
-    def free(self) -> frozenset[str]:  # type: ignore[override]
-        """The parameter that nests, and no other."""
-        return frozenset({self.parameter})
-
     def check(self, estimator: Any, settings: Settings) -> None:
         for name in ("warm_start", "verbose", "oob_score"):
             if getattr(estimator, name, False):
@@ -53,18 +46,9 @@ class NestedFamily(FoldFamily):
                 "split then holds the others.",
             )
 
-    def largest(self, values: Sequence[Any]) -> Any:
-        """The setting whose fit holds those of all `values`."""
-        raise NotImplementedError
-
     def responses(self, model: Any, X: Any, values: Sequence[Any]) -> Responses:
         """The responses of the fits with each of `values`, for rows of X."""
         raise NotImplementedError
-
-    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
-        values = [setting[self.parameter] for setting in settings]
-        largest = clone(estimator).set_params(**{self.parameter: self.largest(values)})
-        return self.answers(fit_silently(largest, fold), values)
 
     def answers(self, model: Any, values: Sequence[Any], fits_made: int = 1) -> ModelAnswers:
         """Answers for settings that are in one model, or in several of which the first tells the classes."""
@@ -76,7 +60,12 @@ class NestedFamily(FoldFamily):
 class PrefixFamily(NestedFamily):
     """Ensembles whose fit with fewer members is the start of the fit with more of them."""
 
-    parameter = "n_estimators"
+    parameter = "n_estimators"  # that says how many
+
+    @property
+    def free(self) -> frozenset[str]:  # type: ignore[override]
+        """The number of members, and no other parameter."""
+        return frozenset({self.parameter})
 
     def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
@@ -90,8 +79,10 @@ class PrefixFamily(NestedFamily):
             if not isinstance(value, numbers.Integral):
                 raise Unsupported(f"{self.parameter}={value!r} is not an integer")
 
-    def largest(self, values: Sequence[Any]) -> Any:
-        return max(values)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        values = [setting[self.parameter] for setting in settings]
+        longest = clone(estimator).set_params(**{self.parameter: max(values)})
+        return self.answers(fit_silently(longest, fold), values)
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         members = [float(setting[self.parameter]) for setting in settings]
