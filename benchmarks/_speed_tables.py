@@ -56,11 +56,8 @@ WITH_RATIOS = (
 )
 IN_README = (
     "ridge-2.8MB",
-    "affine-pipeline",
-    "mixed-ridge",
     "logistic",
     "text-tfidf",
-    "knn",
     "xgboost",
     "overhead",
 )

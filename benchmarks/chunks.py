@@ -49,7 +49,7 @@ _COLUMNS = (
     Column("read", "read once", "s"),
     Column("search", "search", "s"),
     Column("times", "searches / reads", "number"),
-    Column("passes", "passes for sums"),
+    Column("passes", "passes for sums", "number"),
     Column("bytes_read", "bytes read", "bytes"),
     Column("peak", "peak memory", "bytes"),
 )
@@ -137,16 +137,33 @@ def search(X: Any, rows: int, quick: bool) -> GridSearchCV:
 
 def search_logistic(path: Path, limit: int, quick: bool) -> GridSearchCV:
     """The search by a solver that iterates: 10 settings on five folds, of a Dask array of the file."""
-    X, rng = File(path), np.random.default_rng(2)
-    weights = rng.normal(size=COLUMNS)
-    n = X.shape[0]
-    y = np.concatenate([X[k : k + CHUNK, :] @ weights for k in range(0, n, CHUNK)])
-    y = np.where(y + rng.normal(scale=3.0 * y.std(), size=len(y)) > y.mean(), "late", "early")
+    X, late = _logistic_data(path)
+    y = np.where(late, "late", "early")
     grid = {"logisticregression__C": list(np.logspace(-4, 2, 2 if quick else 10))}
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=10_000))
     with dask.config.set(scheduler="synchronous"):
-        lazy = da.from_array(X, chunks=(min(CHUNK, n // 20), COLUMNS), meta=np.empty((0, 0)))
-        return GridSearchCV(model, grid, refit=False, scoring="neg_log_loss", memory_limit=limit).fit(lazy, y)
+        return GridSearchCV(model, grid, refit=False, scoring="neg_log_loss", memory_limit=limit).fit(X, y)
+
+
+def _logistic_data(path: Path) -> tuple[da.Array, Any]:
+    """A Dask array of the file, and which of its rows are late."""
+    file, rng = File(path), np.random.default_rng(2)
+    weights, n = rng.normal(size=COLUMNS), file.shape[0]
+    y = np.concatenate([file[k : k + CHUNK, :] @ weights for k in range(0, n, CHUNK)])
+    late = y + rng.normal(scale=3.0 * y.std(), size=n) > y.mean()
+    return da.from_array(file, chunks=(min(CHUNK, n // 20), COLUMNS), meta=np.empty((0, 0))), late
+
+
+def fit_dask_ml(path: Path) -> float:
+    """Seconds of one fit of dask-ml's StandardScaler and LogisticRegression, by its quickest solver here."""
+    from dask_ml.linear_model import LogisticRegression as Other  # type: ignore[import-not-found, unused-ignore]
+    from dask_ml.preprocessing import StandardScaler as Scaler  # type: ignore[import-not-found, unused-ignore]
+
+    X, late = _logistic_data(path)
+    start = time.perf_counter()
+    scaled = Scaler().fit_transform(X)
+    Other(solver="newton").fit(scaled, da.from_array(late.astype(int), chunks=X.chunks[0]))
+    return time.perf_counter() - start
 
 
 def measure_here(path: Path, kind: str, rows: int, quick: bool) -> dict[str, Any]:
@@ -180,6 +197,7 @@ def measure_here(path: Path, kind: str, rows: int, quick: bool) -> dict[str, Any
         "source": kind, "size": source.nbytes, "read": min(reads), "search": min(searches),
         "times": min(searches) / min(reads), "passes": report.passes, "bytes_read": report.bytes_read,
         "peak": max(peak, 0), "fits_done": report.fits_done,
+        "dask_ml": fit_dask_ml(path) if kind == "logistic" and find_spec("dask_ml") else None,
     }  # fmt: skip
 
 
@@ -242,7 +260,16 @@ def _measure(kinds: list[str], rows: int, quick: bool, tell: Tell, passes: float
         largest = max(row["peak"] / row["size"] for row in measured)
         most = 0.3 if passes == 1.0 else 0.5  # with samples and Hessians
         verdicts.append(at_most(f"peak memory at most {most} of X", largest, most, "of X"))
-    return Findings(measured, _COLUMNS, verdicts=verdicts)
+    others = [_other_row(row) for row in measured if row["dask_ml"] is not None]
+    return Findings([*measured, *others], _COLUMNS, verdicts=verdicts)
+
+
+def _other_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of dask-ml's fit of one setting to all rows."""
+    seconds = row["dask_ml"]
+    unknown = dict.fromkeys(("passes", "bytes_read", "peak"))
+    other = {"source": "one fit of dask-ml", "search": seconds, "times": seconds / row["read"]}
+    return {**row, **unknown, **other}
 
 
 def _most_passes(measured: list[dict[str, Any]], passes: float) -> Verdict:

@@ -86,9 +86,9 @@ register(
 register(
     Benchmark(
         name="knn-loo",
-        summary="KNeighborsClassifier, 10 n_neighbors, each of 2,000 rows left out, 20 columns",
+        summary="KNeighborsClassifier, 10 n_neighbors, each of 600 rows left out, 20 columns",
         task=_left_out_task,
-        data=lambda quick: _classes(2_000, 20, quick),
+        data=lambda quick: _classes(600, 20, quick),
         contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(20), bars.same_scores(0.0)),
         work=reading_work,

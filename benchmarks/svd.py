@@ -248,7 +248,7 @@ def _measure_large(kind: str, quick: bool, tell: Tell, shape: tuple[int, int] | 
 
 
 def _measure_stored(quick: bool, tell: Tell) -> Findings:
-    rows = []
+    rows, notes = [], ["The floor is to read the file once, block by block."]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
         write_factors(path, *(FEW_STORED if quick else STORED))
@@ -256,7 +256,12 @@ def _measure_stored(quick: bool, tell: Tell) -> Findings:
             if name.startswith("dask-ml") and not find_spec("dask_ml"):
                 continue
             tell(name)
-            rows.append(_run("stored", 0, 0, path, "--by", name))
+            try:
+                rows.append(_run("stored", 0, 0, path, "--by", name))
+            except RuntimeError as error:
+                if "dask" not in name or "MemoryError" not in str(error):
+                    raise
+                notes.append(f"{name}: fails within the {ALLOWED / 1e9:.1f} GB that each may take.")
     by = {row["name"]: row for row in rows}
     own, alike = by["manyfit PCA"], by["manyfit PCA, randomized, 1 power"]
     others = min(row["seconds"] for name, row in by.items() if name.startswith("dask") and "1 power" in name)
@@ -268,7 +273,6 @@ def _measure_stored(quick: bool, tell: Tell) -> Findings:
         verdicts.append(
             at_least("faster than others of as many powers", others / alike["seconds"], 1.0, "times as fast")
         )
-    notes = ["The floor is to read the file once, block by block."]
     return Findings(rows, _COLUMNS, verdicts=verdicts, notes=notes)
 
 

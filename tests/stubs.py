@@ -15,9 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from manyfit.estimators._catalog import CATALOG
+
 ROOT = Path(__file__).parent.parent
 # Each module, and where its names are scikit-learn's.
 MODULES = {
+    "manyfit.estimators._drop_ins": "",  # each in a module of its own: see the catalog
     "manyfit.metrics._published": "sklearn.metrics",
     "manyfit.metrics.cluster": "sklearn.metrics.cluster",
     "manyfit.metrics.pairwise": "sklearn.metrics.pairwise",
@@ -74,6 +77,9 @@ def stub(name: str) -> str:
 
 def _declared(module_name: str, module: Any, name: str, theirs: str) -> Iterator[str]:
     """A name as a stub has it: imported from where it is, or declared."""
+    if not theirs:
+        yield f"from {CATALOG[name].module} import {name} as {name}"
+        return
     value = vars(module).get(name)
     metrics = importlib.import_module(METRICS)
     if module is not metrics and value is not None and value is vars(metrics).get(name):

@@ -6,18 +6,6 @@ imports transformers that few searches need.
 """
 
 # ruff: noqa: F403
-from manyfit._compat import (
-    _array_api,
-    _boosting,
-    _callbacks,
-    _dask,
-    _estimators,
-    _joblib,
-    _neighbors,
-    _scorers,
-    _search,
-    _text,
-)
 from manyfit._compat._array_api import *
 from manyfit._compat._boosting import *
 from manyfit._compat._callbacks import *
@@ -28,15 +16,3 @@ from manyfit._compat._neighbors import *
 from manyfit._compat._scorers import *
 from manyfit._compat._search import *
 from manyfit._compat._text import *
-
-__all__ = []
-__all__ += _array_api.__all__
-__all__ += _boosting.__all__
-__all__ += _callbacks.__all__
-__all__ += _dask.__all__
-__all__ += _estimators.__all__
-__all__ += _joblib.__all__
-__all__ += _neighbors.__all__
-__all__ += _scorers.__all__
-__all__ += _search.__all__
-__all__ += _text.__all__

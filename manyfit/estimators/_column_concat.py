@@ -6,17 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from manyfit._compat import replace_hstack
 from manyfit.arrays import array_namespace, container_place, is_xp_array, numpy_dtype, to_host_once
 
 
-def join_columns_on_device(cls: type) -> None:
-    """Let a drop-in ColumnTransformer or FeatureUnion join device arrays; scikit-learn joins host data."""
-    replace_hstack(cls, _join)
+def join_columns_on_device(holder: Any, parts: list[Any]) -> Any:
+    """Join the outputs of a ColumnTransformer or FeatureUnion; None for those of the host.
 
-
-def _join(holder: Any, parts: list[Any]) -> Any:
-    """The joined array, or host parts for scikit-learn to join if the result is sparse, or None."""
+    Host parts are returned for scikit-learn to join if the result is sparse.
+    """
     place = next((container_place(part) for part in parts if is_xp_array(part)), None)
     if place is None:
         return None

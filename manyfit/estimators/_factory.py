@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.metaestimators import available_if
 
-from manyfit._compat import output_wrapping
+from manyfit._compat import output_wrapping, replace_hstack
 from manyfit.estimators._catalog import CATALOG, META_ESTIMATORS
 from manyfit.estimators._column_concat import join_columns_on_device
 from manyfit.estimators._method_call import RECORD
@@ -72,5 +72,5 @@ def load_drop_in(name: str) -> type:
     line = CATALOG[name]
     cls = make_drop_in(getattr(import_module(line.module), name))
     if name in META_ESTIMATORS and line.dispatch is not None:
-        join_columns_on_device(cls)
+        replace_hstack(cls, join_columns_on_device)
     return cls

@@ -37,25 +37,25 @@ from manyfit.families.protocol import (
     Family,
     FoldRows,
     Iterations,
-    LeavesOut,
-    LeavesRowsOut,
-    LeftOut,
     LinearAnswers,
     MomentSums,
     Predictions,
-    Responses,
     Shape,
-    SolvesSubsets,
-    SubsetAnswers,
     affine_step_of,
-    column_step_of,
     family_of,
     register_affine_step,
     register_family,
-    require_usual_numbers,
-    require_valid_answers,
     unregister_family,
 )
+from manyfit.families.protocol import LeavesOut as LeavesOut
+from manyfit.families.protocol import LeavesRowsOut as LeavesRowsOut
+from manyfit.families.protocol import LeftOut as LeftOut
+from manyfit.families.protocol import Responses as Responses
+from manyfit.families.protocol import SolvesSubsets as SolvesSubsets
+from manyfit.families.protocol import SubsetAnswers as SubsetAnswers
+from manyfit.families.protocol import column_step_of as column_step_of
+from manyfit.families.protocol import require_usual_numbers as require_usual_numbers
+from manyfit.families.protocol import require_valid_answers as require_valid_answers
 
 if TYPE_CHECKING:
     from manyfit.families.smooth._glm_answers import GLMAnswers
@@ -73,22 +73,13 @@ __all__ = [
     "FoldRows",
     "GLMAnswers",
     "Iterations",
-    "LeavesOut",
-    "LeavesRowsOut",
-    "LeftOut",
     "LinearAnswers",
     "MomentSums",
     "Predictions",
-    "Responses",
     "Shape",
-    "SolvesSubsets",
-    "SubsetAnswers",
     "affine_step_of",
-    "column_step_of",
     "family_of",
     "register_affine_step",
     "register_family",
-    "require_usual_numbers",
-    "require_valid_answers",
     "unregister_family",
 ]

@@ -9,7 +9,7 @@ from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regressi
 from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import pca_is_randomized
-from manyfit.families.protocol import Array, register_affine_step
+from manyfit.families.protocol import AffineStep, Array, register_affine_step
 from manyfit.folds import TransformedMoments, Unsupported
 
 # Thresholds stand as a number, which counts for X in float64, and in machine epsilons of the dtype of X, in
@@ -52,13 +52,10 @@ def constant_features(view: TransformedMoments) -> Array:
     return constant
 
 
-class ScalerStep:
+class ScalerStep(AffineStep):
     """StandardScaler (1.9): population variance; a constant feature is not scaled."""
 
     serves = (StandardScaler,)
-
-    def check(self, step: Any) -> None:
-        """All parameters are served."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         moments = view.plain
@@ -70,7 +67,7 @@ class ScalerStep:
         return view.scaled(shift, scale)
 
 
-class VarianceThresholdStep:
+class VarianceThresholdStep(AffineStep):
     """VarianceThreshold.
 
     Reference: sklearn.feature_selection.VarianceThreshold (1.9); at threshold 0 the smaller of variance and
@@ -78,9 +75,6 @@ class VarianceThresholdStep:
     """
 
     serves = (VarianceThreshold,)
-
-    def check(self, step: Any) -> None:
-        """All parameters are served."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         variances = np.where(constant_features(view), 0.0, view.plain.variances)
@@ -94,7 +88,7 @@ class VarianceThresholdStep:
         return view.selected(keep)
 
 
-class SelectKBestStep:
+class SelectKBestStep(AffineStep):
     """SelectKBest(f_regression): F grows with the squared correlation, which moments hold.
 
     Reference: sklearn.feature_selection.f_regression (1.9): its norms are differences of raw moments, so a
@@ -135,7 +129,7 @@ class SelectKBestStep:
         return view.selected(np.sort(chosen))
 
 
-class PCAStep:
+class PCAStep(AffineStep):
     """PCA (1.9) with a deterministic solver: eigenvectors of the centred scatter, nested in n_components.
 
     As in scikit-learn, the entry of largest magnitude of each component is positive.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
-from manyfit.folds._fold import Array, Fold, FoldArrays, FoldedData
+from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import ClassedFold, ClassedFolds, FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
@@ -40,11 +40,10 @@ from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._mixed import MixedPasses
 from manyfit.folds.passes._protocol import Passes
-from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
-from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._csr import CsrRows, merge_rare_features
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
@@ -74,7 +73,7 @@ from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_r
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.splits._atoms import AtomGroup, Rows
+from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, only_splits
 from manyfit.folds.splits._splits import Splits
 from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
 
@@ -181,6 +180,7 @@ __all__ = [
     "merge_two_spreads",
     "moments_of_rows",
     "n_rows",
+    "only_splits",
     "own_row_source",
     "prepare_rows",
     "product_columns",

@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
 from manyfit.folds.moments._moments import Moments
 from manyfit.folds.moments._transformed import TransformedMoments
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 
 class Fold(Protocol):

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
 from manyfit.arrays import is_xp_array, label_transfers, to_host
@@ -18,16 +17,15 @@ from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
-from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments
-from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.moments._counts import ClassCounts
+from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
+from manyfit.folds.splits._atoms import Array
 from manyfit.folds.splits._splits import Splits
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -248,9 +246,7 @@ class _SplitFold:
         """See `Fold`."""
         return None
 
-    @property
-    def X_train_score(self) -> Array:
-        return self._data.X.take(self._train)
+    X_train_score = X_train
 
     @property
     def y_train(self) -> Array:
@@ -290,14 +286,16 @@ class _SplitFold:
 
 
 class ClassedFolds:
-    """The splits of one matrix; sums over the atoms of a group of splits are made when they are first read.
-
-    `passes` counts the passes over the rows that made them.
-    """
+    """The splits of one matrix; sums over the atoms of a group of splits are made when first read."""
 
     def __init__(self, data: FoldedMatrix) -> None:
-        self.data, self.passes = data, 0.0
-        self._read: _GroupSums | None = None
+        self.data, self._passes = data, 0.0
+        self._read: ClassAtoms | None = None
+
+    @property
+    def passes(self) -> float:
+        """The passes over the rows that made the sums."""
+        return self._passes + (0.0 if self._read is None else self._read.passes)
 
     def split(self, i: int) -> "ClassedFold":
         """The fold of split `i`."""
@@ -307,32 +305,14 @@ class ClassedFolds:
     def _labels(self) -> Labels:
         return Labels.of(self.data.y)
 
-    def sums(self, i: int) -> tuple["_GroupSums", int]:
-        """The sums of the group that split `i` is in, and its position there."""
-        group = next(one for one in self.data.splits.atom_groups if i in one.splits)
-        if self._read is None or self._read.splits != group.splits:
+    def atoms(self, i: int) -> ClassAtoms:
+        """The atoms of the group that split `i` is in."""
+        if self._read is None or i not in self._read.group.splits:
             # Groups come one after the other: the sums of earlier ones are no longer needed.
-            self._read = _GroupSums(self, ClassAtoms(self.data.X, self._labels, group), group.splits)
-        return self._read, i - group.splits.start
-
-
-class _GroupSums:
-    """The sums over the atoms of some consecutive splits."""
-
-    def __init__(self, folds: ClassedFolds, atoms: ClassAtoms, splits: range) -> None:
-        self._folds, self.atoms, self.splits = folds, atoms, splits
-
-    @cached_property
-    def moments(self) -> Any:
-        """See `ClassAtoms.moments`."""
-        self._folds.passes += 1.0
-        return self.atoms.moments()
-
-    @cached_property
-    def spreads(self) -> Any:
-        """See `ClassAtoms.spreads`."""
-        self._folds.passes += 1.0
-        return self.atoms.spreads(self._folds.data.weights.fit)
+            group = next(one for one in self.data.splits.atom_groups if i in one.splits)
+            read = ClassAtoms(self.data.X, self._labels, group, self.data.weights.fit)
+            self._passes, self._read = self.passes, read
+        return self._read
 
 
 class ClassedFold:
@@ -354,10 +334,13 @@ class ClassedFold:
 
     def class_moments(self, i: int) -> ClassMoments:
         """Moments of the classes of the training rows."""
-        sums, place = self._folds.sums(self._i)
-        return sums.atoms.merged_moments(sums.moments, place)
+        return self._folds.atoms(self._i).merged_moments(self._i)
+
+    def class_counts(self, i: int, threshold: float | None) -> ClassCounts:
+        """Sums of the features of the classes of the training rows; see `count_classes`."""
+        train, _ = self._folds.data.splits.indices(self._i)
+        return self._folds.atoms(self._i).counts_of(self._i, train, threshold)
 
     def class_spreads(self, i: int) -> ClassSpreads:
         """Means of the classes of the training rows, and squares about them."""
-        sums, place = self._folds.sums(self._i)
-        return sums.atoms.merged_spreads(sums.spreads, place)
+        return self._folds.atoms(self._i).merged_spreads(self._i)

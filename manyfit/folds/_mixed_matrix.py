@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # Categories of several columns are read through one code for all of them, as long as it has no more values. A
 # table of so many rows for each linear predictor stays in a second-level cache.

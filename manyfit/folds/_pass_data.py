@@ -6,15 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import is_array, to_host
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._registry import wrap_rows
-from manyfit.folds.splits._atoms import AtomGroup
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, AtomGroup
 
 
 @dataclass(frozen=True)

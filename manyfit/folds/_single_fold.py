@@ -5,19 +5,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._fold import Fold
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, Labels
-from manyfit.folds.moments._moments import AtomRanges, Moments
-from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.moments._moments import AtomRanges, Moments, require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import class_indicators
-from manyfit.folds.splits._atoms import AtomGroup, Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, AtomGroup, Rows
 
 
 class SingleFold:
@@ -105,8 +101,7 @@ class SingleFold:
     def class_moments(self, i: int) -> ClassMoments:
         """Moments of the classes of the training rows, without weights."""
         every = AtomGroup(range(1), [slice(0, self.X.shape[0])], np.ones((1, 1)), np.zeros((1, 1)))
-        atoms = ClassAtoms(self.X, Labels.of(self._fold.y_train), every)
-        return atoms.merged_moments(atoms.moments(), 0)
+        return ClassAtoms(self.X, Labels.of(self._fold.y_train), every).merged_moments(0)
 
 
 def _moments(X: RowSource, Y: Any, weights: Any, role: str) -> Moments:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
-import random
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -28,6 +27,8 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from manyfit._compat import PassthroughScorer, has_callbacks
+from manyfit.introspection._function_code import GENERATORS as GENERATORS
+from manyfit.introspection._function_code import code_draws
 from manyfit.introspection._unused_seeds import UNKNOWN_SIZES
 from manyfit.introspection._unused_seeds import Sizes as Sizes
 from manyfit.introspection._unused_seeds import ignores_random_state as ignores_random_state
@@ -36,13 +37,6 @@ from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 SEEDS = ("random_state", "seed", "random_seed", "rng")
-GENERATORS = (
-    np.random.RandomState,
-    np.random.Generator,
-    np.random.BitGenerator,
-    np.random.SeedSequence,
-    random.Random,
-)
 # The rows of their inner input are those of their own input; the columns are not known.
 _COMPOSITES = (Pipeline, FeatureUnion, ColumnTransformer)
 # Their output has the columns of their input.
@@ -59,6 +53,8 @@ _KEEP_COLUMNS = (
 _NOT_RANDOM = (*SCALARS, np.ndarray, np.generic, PassthroughScorer)
 _CALLBACKS = "has callbacks, which see every fit"
 _UNSEEDED_FUNCTION = "is a function left without a random_state"
+_DRAWING_FUNCTION = "is a function whose code draws random numbers"
+_DRAWING_CLASS = "has methods whose code draws random numbers"
 # A generator is not searched for among more items than this.
 _WIDEST = 1_000
 
@@ -172,6 +168,8 @@ def _in_function(function: Any, name: str, depth: int) -> Iterator[RandomParamet
         return
     if _is_unseeded(called, given):
         yield RandomParameter(name, _UNSEEDED_FUNCTION)
+    if code_draws(called):
+        yield RandomParameter(name, _DRAWING_FUNCTION)
     for found in _random_parameters(held, name, UNKNOWN_SIZES, depth):
         yield RandomParameter(name, _UNSEEDED_FUNCTION, found.certain)
 
@@ -194,6 +192,8 @@ def _in_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Iterator[Rand
         yield RandomParameter(name, _CALLBACKS)
     if _is_tagged_random(thing, cls):
         yield RandomParameter(name or type(thing).__name__, "is not deterministic, by its tags")
+    if code_draws(type(thing)):
+        yield RandomParameter(name or type(thing).__name__, _DRAWING_CLASS)
     if any(_unseeded(state, name)):
         unused = ignores_random_state(thing, cls, sizes)
         if unused is not True:

@@ -24,7 +24,7 @@ from sklearn.frozen import FrozenEstimator
 
 from manyfit._compat import PassthroughScorer
 from manyfit.arrays import array_digest, describes_itself, is_array, to_host
-from manyfit.introspection._code_digest import (
+from manyfit.introspection._function_code import (
     code_parts,
     is_importable,
     is_library_module,

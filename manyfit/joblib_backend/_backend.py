@@ -1,6 +1,7 @@
 """joblib backend that runs calls of Parallel on a Dask cluster."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -10,17 +11,20 @@ from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBacken
 
 from manyfit._compat import drop_ready_batches
 from manyfit.cluster.inspection.gpu_workers import GPU
+from manyfit.cluster.inspection.scheduler_info import get_workers
 from manyfit.cluster.pool.options import WorkerNames
-from manyfit.cluster.pool.resource_queue import Resources, annotated_resources
+from manyfit.cluster.pool.resource_queue import Resources, annotated_resources, worker_slots
 from manyfit.cluster.pool.run import client_for
+from manyfit.cluster.pool.worker_monitor import no_worker_error, select_workers
 from manyfit.cluster.worker.content_pickle import APART_BYTES
 from manyfit.introspection.gpu_support import needs_gpu
 from manyfit.joblib_backend._options import CALL_OPTIONS, DeviceOption, Options, check_option
-from manyfit.joblib_backend._workers import wait_for_slots
 
 if TYPE_CHECKING:
     from manyfit.joblib_backend._parallel_call import ParallelCall
 
+# Seconds between two checks for a first worker.
+WAIT_S = 0.1
 NO_CLIENT = (
     "The joblib backend 'manyfit' runs on a Dask cluster, and there is no Dask client: create one first, "
     "with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
@@ -168,7 +172,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             return 1
         if n_jobs is not None and n_jobs > 1:
             return n_jobs
-        slots = wait_for_slots(client, self.workers, self._resources(), self.wait_for_workers_timeout)
+        slots = _wait_for_slots(client, self.workers, self._resources(), self.wait_for_workers_timeout)
         return max(2, slots + 1 + (n_jobs or -1))
 
     def _client(self) -> Any:
@@ -339,6 +343,29 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             yield
         finally:
             rejoin()
+
+
+def _wait_for_slots(client: Any, names: WorkerNames, resources: Resources, timeout: float) -> int:
+    """Count the tasks that workers with these names run at a time; wait `timeout` seconds for a first one."""
+
+    def count() -> int:
+        workers = select_workers(get_workers(client), names)
+        return sum(worker_slots(info, resources) for info in workers.values())
+
+    if n := count():
+        return n
+    # A cluster that grows by demand needs to see some.
+    probe = client.submit(bool, resources=dict(resources) or None, pure=False)
+    try:
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            if n := count():
+                return n
+            time.sleep(WAIT_S)
+        raise no_worker_error(client.scheduler.address, resources, names, timeout)
+    finally:
+        probe.cancel()
+        probe.release()
 
 
 def _remade(options: Mapping[str, Any], depth: int) -> ManyfitBackend:

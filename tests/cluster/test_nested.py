@@ -19,6 +19,7 @@ from xgboost import XGBRegressor
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering, spread
 from tests.cluster._clusters import within
+from tests.cluster._searches import same
 from tests.upstream.test_successive_halving import _SEARCHES
 
 X, Y = make_regression(240, 6, n_informative=2, noise=150.0, random_state=0)
@@ -35,18 +36,6 @@ BOOSTERS = [
 def client(request: pytest.FixtureRequest) -> Any:
     with within(request.param) as client:
         yield client
-
-
-def scores(search: Any) -> dict[str, Any]:
-    return {k: v for k, v in search.cv_results_.items() if not k.endswith("_time")}
-
-
-def same(local: Any, there: Any) -> None:
-    assert local.cv_results_.keys() == there.cv_results_.keys()
-    for key, expected in scores(local).items():
-        np.testing.assert_array_equal(expected, scores(there)[key], err_msg=key)
-    np.testing.assert_array_equal(local.predict(X), there.predict(X))
-    assert local.report_.refit_n_iter == there.report_.refit_n_iter
 
 
 def addresses(client: Any) -> set[str]:
@@ -70,6 +59,8 @@ def test_fits_stop_on_workers_where_they_stop_here(model, steps, client):
         for where in (False, client)
     )
     same(local, there)
+    np.testing.assert_array_equal(local.predict(X), there.predict(X))
+    assert local.report_.refit_n_iter == there.report_.refit_n_iter
     assert there.cv_results_["mean_best_n_iter"].max() < 40
     assert set(there.report_.split_workers) == {0, 1, 2} and not local.report_.split_workers
     assert {one for found in there.report_.split_workers.values() for one in found} <= addresses(client)
@@ -103,8 +94,7 @@ class Halving(_SEARCHES["HalvingGridSearchCV"]):  # type: ignore[misc]
 def test_a_halving_search_stops_each_fit_by_its_own_part_of_the_rows(model, client):
     grid = {"learning_rate": [0.05, 0.1, 0.3, 0.5]}
     local, there = (Halving(model, grid, where).fit(X, Y) for where in (False, client))
-    for key, expected in scores(local).items():
-        np.testing.assert_array_equal(expected, scores(there)[key], err_msg=key)
+    same(local, there)
     results = local.cv_results_
     assert list(results["n_resources"]) == [60] * 4 + [120] * 2 + [240]
     last = len(results["params"]) - 1

@@ -32,6 +32,7 @@ OF_LABELS = {"UserWarning: y_pred contains classes "}
 FAILED_ON_SOME = (
     "float() argument must be a string or a real number, not 'dict'",
     "'float' object is not subscriptable",
+    "'int' object is not subscriptable",
 )
 
 

@@ -17,7 +17,8 @@ def test_examples_print_what_the_page_shows(name: str) -> None:
 
 def test_the_pages_that_promise_examples_have_some() -> None:
     pages = ("clusters", "devices", "estimators", "joblib", "metrics", "own-family", "searches", "sharing")
-    assert {"README.md", *(f"docs/{page}.md" for page in (*pages, "displays"))} <= set(WITH_EXAMPLES)
+    pages += ("displays", "first-search")
+    assert {"README.md", *(f"docs/{page}.md" for page in pages)} <= set(WITH_EXAMPLES)
 
 
 def test_a_family_takes_at_most_25_lines() -> None:
@@ -59,6 +60,23 @@ def test_a_true_page_passes() -> None:
 def test_a_page_that_shows_something_else_is_found(old: str, new: str) -> None:
     with pytest.raises(AssertionError, match="page, line"):
         run(PAGE.replace(old, new), "page")
+
+
+BEGINNING = PAGE.replace("seconds, total        3.45", "...")
+
+
+def test_a_text_may_show_the_first_lines() -> None:
+    run(BEGINNING, "page")
+
+
+@pytest.mark.parametrize("change", [("x is 1", "x is 2"), ('print("seconds, total  0.12")', "")])
+def test_a_false_beginning_and_one_without_more_lines_are_found(change: tuple[str, str]) -> None:
+    with pytest.raises(AssertionError, match="page, line"):
+        run(BEGINNING.replace(*change), "page")
+
+
+def test_the_readme_is_a_screen_and_a_half() -> None:
+    assert len(PAGES["README.md"].read_text().splitlines()) <= 90
 
 
 def test_only_seconds_are_masked() -> None:

@@ -24,6 +24,25 @@ def test_every_path_that_is_named_exists(name: str) -> None:
     assert missing_paths(PAGES[name].read_text()) == []
 
 
+def misplaced(page: str) -> list[str]:
+    """Modules of manyfit that a page names and are not there: without a folder, in the one named last."""
+    folder, found = ROOT, []
+    for span in spans(page):
+        path = ROOT / span if span.startswith("manyfit/") else folder / span
+        if span.startswith("manyfit/"):
+            folder = path.parent if path.suffix else path
+        is_module = re.fullmatch(r"[\w/]*\b_\w+\.py", span) is not None
+        if is_module and not path.exists():
+            found.append(span)
+    return found
+
+
+def test_files_lie_in_the_folder_that_is_named_before_them() -> None:
+    assert misplaced(PAGES["docs/architecture.md"].read_text()) == []
+    here = "`manyfit/folds/rows/_host.py`, `_csr.py`, `chunks/__init__.py`, "
+    assert misplaced(here + "`_atoms.py`") == ["_atoms.py"]
+
+
 def test_what_is_missing_is_found() -> None:
     here = "tests/docs/test_names.py"
     assert missing_paths(f"`{here}`, `manyfit/folds/`, `manyfit/cellar/`") == ["manyfit/cellar/"]

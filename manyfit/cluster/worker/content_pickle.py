@@ -195,11 +195,10 @@ def large_array_content(thing: Any, least: int = APART_BYTES) -> Array | None:
     return to_host(thing, label="data for workers") if nbytes >= least else None
 
 
-def array_part_key(thing: Any, host: Array, place: tuple[str, str] | None = None) -> str:
+def array_part_key(thing: Any, host: Array) -> str:
     """Return the key of an array's content and of the device that it is needed on."""
     key = array_key(host)
-    if place is None and not isinstance(thing, np.ndarray):
-        place = place_of(thing)
+    place = None if isinstance(thing, np.ndarray) else place_of(thing)
     return key if place is None else device_key(key, place)
 
 

@@ -73,7 +73,7 @@ def _by_chunk(method: Method, empty: Array, X: Any) -> Any:
 
 def _apply(block: Any, method: Method, empty: Array) -> Array:
     """The result for a block; scikit-learn takes none without rows."""
-    return np.asarray(method(block)) if len(block) else empty
+    return np.asarray(method(block)) if block.shape[0] else empty
 
 
 def _nth(method: Method, k: int, block: Any) -> Any:

@@ -41,21 +41,22 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator
-        Fitted by `fit`, or before.
-    scoring : str or callable, optional
-        The scorer of `score`; by default the estimator's own.
+    estimator : estimator, default=None
+        The estimator to fit, or one that is fitted: without a call of `fit` the methods use it as it is.
+    scoring : str or callable, default=None
+        The scorer of `score`. None: the score of the estimator.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted clone; after no `fit` the methods use `estimator` itself.
+        The clone that `fit` has fitted.
 
     Notes
     -----
-    Fitted attributes of `estimator_` are read from the wrapper, too. Predictions are NumPy arrays,
-    but those for a Dask array, which are Dask arrays. ``transform`` returns rows that are computed when they
-    are read.
+    It has those of ``predict``, ``predict_proba``, ``predict_log_proba``, ``decision_function`` and
+    ``transform`` that its estimator has. Fitted attributes of the estimator are read from the wrapper, too.
+    Predictions are NumPy arrays, but those for a Dask array, which are Dask arrays. ``transform`` returns
+    rows that are computed when they are read.
 
     Examples
     --------
@@ -93,27 +94,82 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has("predict"))
     def predict(self, X: Any) -> Any:
-        """Predictions of all rows."""
+        """Predictions of all rows.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            Read block by block if it is in chunks.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n_samples,) or (n_samples, n_outputs)
+            A Dask array, computed when it is read, for a Dask array; on the host otherwise.
+        """
         return self._by_block("predict", X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes for all rows."""
+        """Probabilities of the classes for all rows.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            See `predict`.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n_samples, n_classes)
+            See `predict`.
+        """
         return self._by_block("predict_proba", X)
 
     @available_if(_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities for all rows."""
+        """Logarithms of the probabilities for all rows.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            See `predict`.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n_samples, n_classes)
+            See `predict`.
+        """
         return self._by_block("predict_log_proba", X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """Decision values of all rows."""
+        """Decision values of all rows.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            See `predict`.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n_samples,) or (n_samples, n_classes)
+            See `predict`.
+        """
         return self._by_block("decision_function", X)
 
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
-        """The transformed rows, computed when they are read if X is in chunks."""
+        """The transformed rows.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            See `predict`.
+
+        Returns
+        -------
+        array-like of shape (n_samples, n_features_new)
+            Rows that are computed when they are read if X is in chunks: a Dask array for a Dask array.
+        """
         if is_dask(X) and hasattr(X, "numblocks"):
             return lazily(self._fitted(), "transform", X)
         rows = _read(X).rows
@@ -122,7 +178,28 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """The score of the predictions, by `scoring` or as the estimator's own ``score``."""
+        """The score of the predictions, by `scoring` or as the estimator's own ``score``.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            Predicted block by block if it is in chunks.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Targets, which are loaded.
+        **params : dict
+            As for the scorer, or the estimator's ``score``: a ``sample_weight``.
+
+        Returns
+        -------
+        float
+            The score.
+
+        Raises
+        ------
+        TypeError
+            If X is in chunks, `scoring` is None, and the estimator's ``score`` is another one than accuracy
+            or R2.
+        """
         found = _read(X, y)
         if self.scoring is not None:
             rows = found.X if found.rows is None else found.rows

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from manyfit.families.nested._binned import BinnedFamily
-from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Answers, Array, FoldRows, Responses
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.families.protocol import Answers, Array, FoldRows, Responses, Settings, lazy_responses
+from manyfit.folds import Fold, Unsupported
 
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
 _OTHER_NAMES = frozenset(
@@ -43,7 +42,7 @@ class BoostingLibraryFamily(BinnedFamily):
         if estimator.random_state is not None:
             super().require_repeatable(estimator)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         given = estimator.get_params()
         for name in ("booster", "boosting_type", "boosting", "boost"):
             if given.get(name, self.kinds[0]) not in self.kinds:
@@ -57,12 +56,9 @@ class BoostingLibraryFamily(BinnedFamily):
         self.require_counts(settings)
         self.require_repeatable(estimator)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        for i in range(folded.n_splits):
-            _require_plain_names(folded.fold(i).names or ())
-        return super().fit_many(estimator, settings, folded)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        _require_plain_names(fold.names or ())
+        return super().fit_fold(estimator, settings, fold)
 
     def makes_bins(self, estimator: Any) -> bool:
         """See `BinnedFamily`; a GPU has other bins, and an objective of the user's may write into targets."""

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.preprocessing import KBinsDiscretizer
 
-from manyfit.families.protocol import Array, register_column_step
+from manyfit.families.protocol import Array, ColumnStep, register_column_step
 from manyfit.folds import FoldColumns, LinearColumns, NumberColumn, Unsupported
 
 # Numbers that are this near to an edge, in units of their size, may lie on its other side in scikit-learn.
 NEAR = 1e-9
 
 
-class KBinsDiscretizerStep:
+class KBinsDiscretizerStep(ColumnStep):
     """KBinsDiscretizer (1.9), whose bins of all folds are unions of the ranges between all their edges.
 
     scikit-learn itself finds the edges, on the training rows of each fold.
@@ -31,7 +31,6 @@ class KBinsDiscretizerStep:
             raise Unsupported(f"dtype={step.dtype!r} is not float64")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns of bins, one-hot or numbered."""
         fold, entries, start = columns.fold, list[Any](), 0
         all_edges = _edges(step, columns)
         for part, edges in zip(columns.parts, all_edges, strict=True):

@@ -13,7 +13,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import check_parameters, column_indices, own_output_container
-from manyfit.families.protocol import affine_step_of, column_step_of, register_column_step
+from manyfit.families.protocol import ColumnStep, affine_step_of, column_step_of, register_column_step
 from manyfit.folds import (
     FoldColumns,
     LinearColumns,
@@ -109,10 +109,9 @@ def _joined(
     parts = [part for one in found for part in one.parts]
     if not parts:
         raise Unsupported("no columns are left")
-    joined = columns.changed(parts)
-    if not joined.is_sparse:
-        return joined
-    return columns.changed([_as_one_matrix(joined, threshold)])
+    unscored = next((one.unscored for one in found if one.unscored), "")
+    joined = replace(columns.changed(parts), unscored=unscored)
+    return joined.changed([_as_one_matrix(joined, threshold)]) if joined.is_sparse else joined
 
 
 def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:
@@ -148,7 +147,7 @@ def _weights(step: Any, names: Iterable[str] | None = None) -> dict[str, float]:
     return weights
 
 
-class ColumnTransformerStep:
+class ColumnTransformerStep(ColumnStep):
     """ColumnTransformer (1.9): columns by name, position, mask or dtype."""
 
     serves = (ColumnTransformer,)
@@ -166,7 +165,6 @@ class ColumnTransformerStep:
         check_step(step.remainder)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind all transformers."""
         return _joined(columns, self._branches(step, columns), float(step.sparse_threshold))
 
     def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns, float]]:
@@ -180,6 +178,8 @@ class ColumnTransformerStep:
             used.extend(index if transformer != "drop" else [])
             if step.verbose_feature_names_out is not True:
                 _require_unique_names(transformer, columns.head, used)
+            if not len(index) and isinstance(chosen, slice):
+                raise Unsupported("a slice selects no column, which scikit-learn does not pass over")
             if len(index) and transformer != "drop":
                 yield transformer, columns.selected(index), weights.get(name, 1.0)
         if rest and step.remainder != "drop":
@@ -218,7 +218,7 @@ def _combiner(encoder: Any) -> Any:
     return getattr(encoder, "feature_name_combiner", None)
 
 
-class FeatureUnionStep:
+class FeatureUnionStep(ColumnStep):
     """FeatureUnion (1.9): all transformers read all columns."""
 
     serves = (FeatureUnion,)
@@ -231,13 +231,12 @@ class FeatureUnionStep:
             check_step(transformer)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind all transformers."""
         weights = _weights(step, [name for name, _ in step.transformer_list])
         kept = [(name, one) for name, one in step.transformer_list if one != "drop"]
         return _joined(columns, ((one, columns, weights.get(name, 1.0)) for name, one in kept), np.inf)
 
 
-class PipelineStep:
+class PipelineStep(ColumnStep):
     """A pipeline of transformers, as a branch of another step."""
 
     serves = (Pipeline,)
@@ -249,13 +248,12 @@ class PipelineStep:
             check_step(inner)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind all steps."""
         for _, inner in step.steps:
             columns = _branch(inner, columns)
         return columns
 
 
-class PassthroughStep:
+class PassthroughStep(ColumnStep):
     """The text "passthrough", or None in a pipeline: columns stay as they are."""
 
     serves = (str, type(None))
@@ -265,7 +263,6 @@ class PassthroughStep:
             raise Unsupported(f"{step!r} is no transformer")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns themselves."""
         return columns
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from manyfit.families.protocol import Array, register_column_step
+from manyfit.families.protocol import Array, ColumnStep, register_column_step
 from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, Unsupported, as_categories
 
 Codes = tuple[int, ...]
 
 
-class OneHotEncoderStep:
+class OneHotEncoderStep(ColumnStep):
     """OneHotEncoder (1.9).
 
     Categories of the training rows in sorted order, the missing one last, or those that are given;
@@ -31,12 +31,16 @@ class OneHotEncoderStep:
         _require_dtype(step)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the encoder."""
         entries, start, stored = list[Any](), 0, 0
         for k, column in _read(step, columns):
             train, _ = columns.fold.counts(column.j)
             first = columns.fold.encoding.category_start(column.j)
-            kept = self._kept(step, k, columns, column)
+            known = seen(columns, column, given(step, k, column))
+            if step.handle_unknown == "error":
+                columns = _with_unknown(columns, column, known, "ignore")
+            elif known.unknown and (step.handle_unknown == "warn" or step.drop is not None):
+                raise Unsupported(unknown_category(columns, column, "warns"))
+            kept = self._kept(step, k, columns, known)
             index = np.array([code for codes in kept for code in codes], dtype=np.intp)
             places = np.repeat(np.arange(start, start + len(kept)), list(map(len, kept)))
             entries.append((first + index, places, np.ones(index.size)))
@@ -49,13 +53,9 @@ class OneHotEncoderStep:
         )
         return columns.changed([linear])
 
-    def _kept(self, step: Any, k: int, columns: FoldColumns, column: CategoryColumn) -> list[Codes]:
+    def _kept(self, step: Any, k: int, columns: FoldColumns, known: Known) -> list[Codes]:
         """The codes of each column of the output."""
-        known = seen(columns, column, given(step, k, column))
         infrequent = _infrequent(step, known.counts, columns.fold.n_train)
-        if known.unknown and (step.handle_unknown in ("error", "warn") or step.drop is not None):
-            way_out = "raises unless handle_unknown='ignore'" if step.handle_unknown == "error" else "warns"
-            raise Unsupported(unknown_category(columns, column, way_out))
         kept = [codes for codes, rare in zip(known.codes, infrequent, strict=True) if not rare]
         dropped = self._dropped(step, k, known.labels, infrequent)
         if infrequent.any():
@@ -80,7 +80,7 @@ class OneHotEncoderStep:
         return places[0] - int(infrequent[: places[0]].sum())
 
 
-class OrdinalEncoderStep:
+class OrdinalEncoderStep(ColumnStep):
     """OrdinalEncoder (1.9): the rank of a category among those of the training rows, or among given ones."""
 
     serves = (OrdinalEncoder,)
@@ -97,10 +97,12 @@ class OrdinalEncoderStep:
             raise Unsupported(f"unknown_value does not fit dtype={step.dtype!r}")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the encoder."""
         entries = []
         for k, column in _read(step, columns):
-            ranks = self._ranks(step, columns, column, seen(columns, column, given(step, k, column)))
+            known = seen(columns, column, given(step, k, column))
+            if step.handle_unknown == "error":
+                columns = _with_unknown(columns, column, known, "use_encoded_value")
+            ranks = self._ranks(step, columns, known)
             codes, numbers = (np.array(one) for one in zip(*ranks, strict=True))
             dtype = np.dtype(step.dtype)
             if dtype.kind != "f" and not (_holds(dtype, numbers.min()) and _holds(dtype, numbers.max())):
@@ -110,9 +112,7 @@ class OrdinalEncoderStep:
         linear = LinearColumns(tuple(entries), np.zeros(len(columns.parts)), dtype=np.dtype(step.dtype))
         return columns.changed([linear])
 
-    def _ranks(
-        self, step: Any, columns: FoldColumns, column: CategoryColumn, known: Known
-    ) -> list[tuple[int, float]]:
+    def _ranks(self, step: Any, columns: FoldColumns, known: Known) -> list[tuple[int, float]]:
         """The number of each code, as scikit-learn encodes it."""
         has_gap = is_nan(known.labels[-1])
         n = len(known.labels) - has_gap  # a gap is no category
@@ -128,10 +128,6 @@ class OrdinalEncoderStep:
                 raise Unsupported("encoded_missing_value is the rank of a category")
         ranks = [(code, x) for codes, x in zip(known.codes, numbers, strict=True) for code in codes]
         if step.handle_unknown == "error":
-            if known.unknown:
-                raise Unsupported(
-                    unknown_category(columns, column, "raises unless handle_unknown='use_encoded_value'")
-                )
             return ranks
         if step.unknown_value in taken:
             raise Unsupported("unknown_value is the rank of a category")
@@ -149,6 +145,7 @@ class Known:
     counts: Array  # the training rows of each
     others: Codes  # the codes of all other categories
     unknown: bool  # whether a training or test row has one of the others
+    unknown_in_training: bool  # whether a training row has
 
 
 def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] | None = None) -> Known:
@@ -161,8 +158,22 @@ def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] |
     counts = np.array([sum(train[code] for code in one) for one in codes], dtype=np.intp)
     known = {code for one in codes for code in one}
     others = tuple(code for one in groups.values() for code in one if code not in known)
-    unknown = any(train[code] or test[code] for code in others)
-    return Known(listed, codes, counts, others, unknown)
+    in_training = any(train[code] for code in others)
+    unknown = in_training or any(test[code] for code in others)
+    return Known(listed, codes, counts, others, unknown, in_training)
+
+
+def _with_unknown(columns: FoldColumns, column: CategoryColumn, known: Known, handled_by: str) -> FoldColumns:
+    """The columns of a fold for which scikit-learn raises at an unknown category.
+
+    Raises `Unsupported` if a training row has one; else the fold has no scores.
+    """
+    if not known.unknown:
+        return columns
+    why = unknown_category(columns, column, f"raises unless handle_unknown={handled_by!r}")
+    if known.unknown_in_training:
+        raise Unsupported(why)
+    return columns.without_scores(why)
 
 
 def unknown_category(columns: FoldColumns, column: CategoryColumn, what_sklearn_does: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import ColumnStep, register_column_step
 from manyfit.folds import FoldColumns, NumberColumn, Unsupported
 
 ELEMENTWISE = frozenset(
@@ -17,7 +17,7 @@ ELEMENTWISE = frozenset(
 )  # fmt: skip
 
 
-class FunctionTransformerStep:
+class FunctionTransformerStep(ColumnStep):
     """FunctionTransformer (1.9) of one of NumPy's elementwise functions, on numbers as X has them."""
 
     serves = (FunctionTransformer,)
@@ -31,7 +31,6 @@ class FunctionTransformerStep:
             raise Unsupported("FunctionTransformer has kw_args, check_inverse or validate")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the function."""
         if step.func is None:
             return columns
         return replace(columns, parts=_behind(step.func, columns))
@@ -73,16 +72,12 @@ class Above:
         return np.where(np.isnan(values), np.nan, values > self.threshold)
 
 
-class BinarizerStep:
+class BinarizerStep(ColumnStep):
     """Binarizer (1.9), on numbers as X has them or an imputer leaves them."""
 
     serves = (Binarizer,)
 
-    def check(self, step: Any) -> None:
-        """All parameters are served."""
-
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns of zeros and ones."""
         return columns.changed(_behind(Above(float(step.threshold)), columns))
 
 

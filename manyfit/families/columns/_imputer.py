@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.impute import SimpleImputer
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import ColumnStep, register_column_step
 from manyfit.folds import (
     CategoryColumn,
     FoldColumns,
@@ -23,7 +23,7 @@ from manyfit.folds import (
 )
 
 
-class SimpleImputerStep:
+class SimpleImputerStep(ColumnStep):
     """SimpleImputer (1.9), for gaps that are NaN, or None in columns of categories.
 
     Reference: sklearn.impute.SimpleImputer: of several most frequent values the smallest is taken.
@@ -39,7 +39,6 @@ class SimpleImputerStep:
             raise Unsupported(f"missing_values={missing!r} is neither NaN nor None")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the imputer."""
         if all(isinstance(part, NumberColumn) for part in columns.parts):
             return self._numbers(step, columns)
         if any(isinstance(part, NumberColumn | LinearColumns) for part in columns.parts):

@@ -9,37 +9,27 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, SplineTransformer
 
-from manyfit.families.protocol import Array, register_column_step
+from manyfit.families.protocol import Array, ColumnStep, register_column_step
 from manyfit.folds import FoldColumns, LinearColumns, Unsupported, product_columns
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 
-class PolynomialFeaturesStep:
+class PolynomialFeaturesStep(ColumnStep):
     """PolynomialFeatures (1.9), also behind scalers and imputers of single columns."""
 
     serves = (PolynomialFeatures,)
 
-    def check(self, step: Any) -> None:
-        """All parameters are served."""
-
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns of products."""
         parts = columns.numbers_of(step)
         fitted = clone(step).set_output(transform="default").fit(np.zeros((1, len(parts))))
         columns.fold.encoding.require_room(fitted.n_output_features_)
         return columns.changed([product_columns(columns.fold, parts, fitted.powers_)])
 
 
-class _RowFunction:
+class _RowFunction(ColumnStep):
     """A step whose fit learns nothing from the rows, and that maps each row of numbers of X by itself."""
 
-    serves: tuple[type, ...]
-
-    def check(self, step: Any) -> None:
-        """Raise `Unsupported` with the reason if the parameters are not served."""
-
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns that scikit-learn's own step makes of all rows."""
         parts, name = columns.numbers_of(step), type(step).__name__
         if not all(part.is_unscaled for part in parts):
             raise Unsupported(f"{name} reads columns that a step has changed")

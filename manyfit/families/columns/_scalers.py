@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from manyfit.families.protocol import register_column_step
+from manyfit.families.protocol import ColumnStep, register_column_step
 from manyfit.folds import FoldColumns, KnownNumbers, NumberColumn, Unsupported
 
 EPS = float(np.finfo(np.float64).eps)
@@ -22,16 +22,10 @@ DOUBT = 16.0
 SINGLE_SPREAD = 1e-2
 
 
-class _Scaler:
+class _Scaler(ColumnStep):
     """A scaler ``(z - shift) / scale`` whose numbers come from the training rows of each column alone."""
 
-    serves: tuple[type, ...]
-
-    def check(self, step: Any) -> None:
-        """Raise `Unsupported` with the reason if the parameters are not served."""
-
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        """The columns behind the scaler, as scikit-learn would fit it on this fold."""
         parts, dtype = [], columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
         for part in columns.parts:
             if not isinstance(part, NumberColumn):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,18 @@ import numpy as np
 from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
-from manyfit.families.protocol import Answers, Array, Cost, Responses, Role, Shape, refused_warnings
+from manyfit.families.protocol import (
+    Array,
+    Cost,
+    ModelAnswers,
+    Responses,
+    Role,
+    Setting,
+    Settings,
+    Shape,
+    made_or_refused,
+    refused_warnings,
+)
 from manyfit.folds import Fold, SomeRows, Unsupported, map_threads
 
 Model = Any  # what a family keeps of one fitted setting
@@ -21,24 +31,8 @@ BLOCK_VALUES, MIN_BLOCK_ROWS = 2**16, 64
 MIN_BLOCKS = 4
 
 
-@dataclass(frozen=True)
-class ClassAnswers(Answers):
+class ClassAnswers(ModelAnswers):
     """Answers of one classifier a setting."""
-
-    models: tuple[Model, ...]  # what `predictions` reads of each setting; None for refused ones
-    # Gives the responses of some models for rows of X.
-    predictions: Callable[[Any, Sequence[Model]], Mapping[str, Array]]
-    classes: Array = field(kw_only=True)  # (n_classes,)
-    refused: Mapping[int, str] = field(default_factory=dict)
-    fits_made: int = 0
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """Classes."""
-        return len(self.classes)
-
-    def subset(self, settings: Sequence[int]) -> "ClassAnswers":
-        return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
         X = fold.rows(role)
@@ -63,19 +57,16 @@ def require_finite(X: Any) -> None:
         raise Unsupported("X holds NaN or infinity")
 
 
-def make_models(
-    make: Callable[[Mapping[str, Any]], Model], settings: Sequence[Mapping[str, Any]]
-) -> tuple[tuple[Model, ...], dict[int, str]]:
-    """A model for each setting, and the reasons why there is none for some of them."""
-    models, refused = list[Model](), dict[int, str]()
-    for j, setting in enumerate(settings):
-        try:
-            with strict_arithmetic():
-                models.append(make(setting))
-        except Unsupported as why:
-            models.append(None)
-            refused[j] = str(why)
-    return tuple(models), refused
+def class_answers(
+    make: Callable[[Setting], Model],
+    settings: Settings,
+    predictions: Callable[[Any, Sequence[Model]], Mapping[str, Array]],
+    classes: Array,
+    fits_made: int = 1,
+) -> ClassAnswers:
+    """Answers by a model that `make` makes of each setting; those where NumPy would warn are refused."""
+    models, refused = made_or_refused(strict_arithmetic()(make), settings)
+    return ClassAnswers(models, predictions, refused, classes, fits_made)
 
 
 def fit_once(estimator: Any, params: Mapping[str, Any], fold: Fold) -> Any:

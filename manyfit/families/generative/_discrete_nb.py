@@ -3,9 +3,10 @@
 scikit-learn's own formulas are applied to its own counts, so that no bit differs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -14,28 +15,34 @@ from sklearn.preprocessing import binarize
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     fit_once,
     given_priors,
     joint_probabilities,
     labels_of_largest,
-    make_models,
     one_fit_cost,
+    rowwise,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
     Array,
+    ClassSums,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.folds import ClassedFold, FoldedData, SomeRows, Unsupported
 
 # scikit-learn warns of a smaller alpha, or takes the logarithm of zero.
 MIN_ALPHA = 1e-10
+# The weights of some settings, with which chunks are read once, take at most this part of the memory limit.
+WEIGHT_PARTS = 8
 
 
 class Smoothing(NamedTuple):
@@ -53,7 +60,7 @@ class Linear(NamedTuple):
     at_zero: Array | float  # (n_classes,)
 
 
-class CountFamily(Family):
+class CountFamily(FoldFamily):
     """Classifiers that count: `_linear` says what one setting makes of the counts of a fit.
 
     The weights of one setting at a time are in memory, since text has many features.
@@ -63,30 +70,29 @@ class CountFamily(Family):
     """
 
     free = frozenset({"alpha", "force_alpha", "fit_prior", "class_prior"})
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
+    reads: FoldRows = ClassSums(sparse=True, weights=True, device=False, counts=True)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             require_number("alpha", setting["alpha"])
             if setting["alpha"] < MIN_ALPHA:
                 raise Unsupported(f"alpha={setting['alpha']!r} is less than {MIN_ALPHA:g}")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=8.0, predict=2.0 * max(shape.n_classes, 1))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[ClassAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[ClassAnswers]:
         # Parameters that the counts do not depend on, at values that are always taken.
         params = {name: value for name, value in _PLAIN.items() if name in self.free}
         for i in range(folded.n_splits):
-            fitted = fit_once(estimator, params, folded.fold(i))
+            fits_made = int(not isinstance(folded, ClassedFold))
+            fitted = _counted(estimator, folded, i) or fit_once(estimator, params, folded.fold(i))
             if not fitted.class_count_.sum() > 0:
                 raise Unsupported("the weights of the training rows are all zero")
-            models, refused = make_models(partial(_smoothing, fitted), settings)
             predictions = partial(self._predictions, fitted)
-            yield ClassAnswers(models, predictions, classes=fitted.classes_, refused=refused, fits_made=1)
+            yield class_answers(
+                partial(_smoothing, fitted), settings, predictions, fitted.classes_, fits_made
+            )
 
     def _linear(self, fitted: Any, one: Smoothing) -> Linear:
         raise NotImplementedError
@@ -96,16 +102,31 @@ class CountFamily(Family):
         return X
 
     def _predictions(self, fitted: Any, X: Any, models: Sequence[Smoothing]) -> Responses:
-        columns, classes = self._columns(fitted, X), fitted.classes_
-        joint = np.empty((len(models), X.shape[0], len(classes)))
-        for out, one in zip(joint, models, strict=True):
-            with strict_arithmetic():
-                linear = self._linear(fitted, one)
-            np.add(columns @ linear.weights.T, linear.at_zero, out=out)
+        classes = fitted.classes_
+        if isinstance(X, SomeRows):
+            joint = self._joint_in_chunks(fitted, X, models)
+        else:
+            columns = self._columns(fitted, X)
+            joint = np.empty((len(models), X.shape[0], len(classes)))
+            for out, one in zip(joint, models, strict=True):
+                with strict_arithmetic():
+                    linear = self._linear(fitted, one)
+                np.add(columns @ linear.weights.T, linear.at_zero, out=out)
         return Responses(
             predict=lambda: labels_of_largest(joint, classes),
             predict_proba=lambda: joint_probabilities(joint),
         )
+
+    def _joint_in_chunks(self, fitted: Any, X: SomeRows, models: Sequence[Smoothing]) -> Array:
+        """Joint log-likelihoods of models, (m, n, n_classes), for rows that may be read for each call."""
+        weight_bytes = 8 * len(fitted.classes_) * X.shape[1]
+        size = max(1, X.X.source.memory // WEIGHT_PARTS // weight_bytes)
+        found = list[Array]()
+        for start in range(0, len(models), size):
+            with strict_arithmetic():
+                linear = [self._linear(fitted, one) for one in models[start : start + size]]
+            found += rowwise(partial(_joint, partial(self._columns, fitted), linear), X, axis=1)
+        return np.concatenate(found)
 
 
 _PLAIN = {"alpha": 1.0, "force_alpha": True, "fit_prior": True, "class_prior": None, "norm": False}
@@ -168,7 +189,30 @@ class CategoricalFamily(CountFamily):
         return scipy.sparse.csr_array((np.ones(n * p), index, starts), shape=(n, int(ends[-1])))
 
 
-def _smoothing(fitted: Any, setting: Mapping[str, Any]) -> Smoothing:
+def _counted(estimator: Any, folded: FoldedData, i: int) -> Any:
+    """The counts of one split, of sparse rows in chunks, as a fit has them; None for other rows."""
+    if not isinstance(folded, ClassedFold):
+        return None
+    threshold = getattr(estimator, "binarize", None)
+    counts = folded.class_counts(i, threshold)
+    if len(counts.labels) < 2:
+        raise Unsupported("the training rows have one class")
+    return SimpleNamespace(
+        classes_=counts.labels,
+        class_count_=counts.weights,
+        feature_count_=counts.sums,
+        feature_all_=counts.sums.sum(axis=0),
+        binarize=threshold,
+    )
+
+
+def _joint(columns: Callable[[Any], Any], linear: Sequence[Linear], X: Any) -> tuple[Array]:
+    """Joint log-likelihoods of some settings for rows of X, (m, n, n_classes)."""
+    X = columns(X)
+    return (np.stack([X @ one.weights.T + one.at_zero for one in linear]),)
+
+
+def _smoothing(fitted: Any, setting: Setting) -> Smoothing:
     return Smoothing(setting["alpha"], setting.get("norm", False), _class_log_prior(fitted, setting))
 
 
@@ -182,7 +226,7 @@ def _log_shares(counts: Array, alpha: float) -> Array:
     return np.asarray(shares)
 
 
-def _class_log_prior(fitted: Any, setting: Mapping[str, Any]) -> Array:
+def _class_log_prior(fitted: Any, setting: Setting) -> Array:
     """Logarithms of the prior probabilities of the classes."""
     n_classes = len(fitted.classes_)
     if setting["class_prior"] is not None:

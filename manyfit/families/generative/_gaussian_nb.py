@@ -1,6 +1,6 @@
 """GaussianNB: the means and variances of one fit answer every smoothing and prior."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -9,11 +9,11 @@ from sklearn.naive_bayes import GaussianNB
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     fit_once,
     given_priors,
     joint_probabilities,
     labels_of_largest,
-    make_models,
     one_fit_cost,
     rowwise,
     strict_arithmetic,
@@ -24,6 +24,8 @@ from manyfit.families.protocol import (
     Cost,
     Family,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
@@ -74,7 +76,7 @@ class Gaussians(NamedTuple):
 
     prior: Array
     variances: Array
-    setting: Mapping[str, Any]
+    setting: Setting
     drift: float = 0.0
 
 
@@ -94,15 +96,15 @@ class GaussianFamily(Family):
     result: Literal["exact"] = "exact"
     reads = ClassSums(weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             require_number("var_smoothing", setting["var_smoothing"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=12.0, predict=6.0 * max(shape.n_classes, 1))
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: ClassedFold | SingleFold
+        self, estimator: Any, settings: Settings, folded: ClassedFold | SingleFold
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
             merged, is_in_chunks = None, False
@@ -111,13 +113,13 @@ class GaussianFamily(Family):
                 is_in_chunks = folded.is_in_chunks
             exact = cache(partial(_exact_fit, estimator, folded.fold(i), is_in_chunks))
             one = exact() if merged is None else merged
-            models, refused = make_models(partial(_gaussians, one), settings)
             predictions = partial(_predictions, one, exact)
-            fits_made = int(merged is None)
-            yield ClassAnswers(models, predictions, classes=one.classes, refused=refused, fits_made=fits_made)
+            yield class_answers(
+                partial(_gaussians, one), settings, predictions, one.classes, int(merged is None)
+            )
 
 
-def _merged_fit(sums: ClassSpreads, settings: Sequence[Mapping[str, Any]]) -> OneFit | None:
+def _merged_fit(sums: ClassSpreads, settings: Settings) -> OneFit | None:
     """The fit from sums within classes; None where rounding is not known to be small."""
     classes, counts, means, squares, n_rows, of_all = sums
     if len(classes) < 2:
@@ -245,7 +247,7 @@ def _fit(estimator: Any, fold: Fold) -> OneFit:
     return OneFit(fitted.classes_, fitted.class_prior_, fitted.theta_, fitted.var_, fitted.epsilon_, largest)
 
 
-def _gaussians(one: OneFit, setting: Mapping[str, Any]) -> Gaussians:
+def _gaussians(one: OneFit, setting: Setting) -> Gaussians:
     prior, variances = one.prior, one.variances.copy()
     if setting["priors"] is not None:
         prior = given_priors(setting["priors"], len(prior)).astype(prior.dtype)

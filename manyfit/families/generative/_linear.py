@@ -1,6 +1,6 @@
 """LinearDiscriminantAnalysis: one eigendecomposition of the covariance within classes for all settings."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
@@ -12,9 +12,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from manyfit._compat import lda_svd_divisor
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     given_priors,
     in_row_blocks,
-    make_models,
     rowwise,
     strict_arithmetic,
 )
@@ -25,6 +25,8 @@ from manyfit.families.protocol import (
     Cost,
     Family,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
@@ -72,7 +74,7 @@ class LinearDiscriminantFamily(Family):
     result: Literal["exact"] = "exact"
     reads = ClassSums(device=False, products=True)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.covariance_estimator is not None:
             raise Unsupported("an estimator of covariances is fitted for each setting")
         for setting in settings:
@@ -84,14 +86,14 @@ class LinearDiscriminantFamily(Family):
                     require_number("shrinkage", shrinkage)
             require_number("tol", setting["tol"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         p, m, k, C = shape.n_features, len(settings), shape.n_splits, max(shape.n_classes, 1)
         sums, solution = shape.n_train * (p + 20.0) * p, 30.0 * p**3
         predictions = 2.0 * shape.n_test * p * C
         return Cost(k * (sums + solution + m * predictions), m * k * (2.0 * sums + solution + predictions))
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: ClassedFold | SingleFold
+        self, estimator: Any, settings: Settings, folded: ClassedFold | SingleFold
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
             classes, rows = _classes(folded, i)
@@ -100,10 +102,7 @@ class LinearDiscriminantFamily(Family):
                 raise Unsupported("shrinkage leaves one column as it is: rounding would rank settings")
             spectra: dict[Any, Spectrum] = {}
             make = partial(_discriminant, classes, rows, estimator.solver, spectra)
-            models, refused = make_models(make, settings)
-            yield ClassAnswers(
-                models, partial(_predictions, classes), classes=classes.labels, refused=refused
-            )
+            yield class_answers(make, settings, partial(_predictions, classes), classes.labels, 0)
 
 
 def _classes(folded: ClassedFold | SingleFold, i: int) -> tuple[ClassMoments, ClassRows]:
@@ -150,11 +149,7 @@ class Spectrum:
 
 
 def _discriminant(
-    classes: ClassMoments,
-    rows: ClassRows,
-    solver: str,
-    spectra: dict[Any, Spectrum],
-    setting: Mapping[str, Any],
+    classes: ClassMoments, rows: ClassRows, solver: str, spectra: dict[Any, Spectrum], setting: Setting
 ) -> Discriminant:
     n, C = int(classes.counts.sum()), len(classes.labels)
     priors = classes.counts / float(n)

@@ -1,37 +1,38 @@
 """NearestCentroid: the centroids of one fit, shrunken by every threshold."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestCentroid
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     fit_once,
     given_priors,
-    make_models,
     one_fit_cost,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
     Array,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
     Responses,
+    Setting,
+    Settings,
     Shape,
+    lazy_responses,
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
-
-METHODS = ("predict", "decision_function", "predict_proba")
+from manyfit.folds import Fold, Unsupported
 
 
-class CentroidFamily(Family):
+class CentroidFamily(FoldFamily):
     """NearestCentroid with the Euclidean metric: deviations of class means are cut by the threshold.
 
     Reference: sklearn.neighbors.NearestCentroid.fit (1.9).
@@ -39,30 +40,24 @@ class CentroidFamily(Family):
 
     serves = (NearestCentroid,)
     free = frozenset({"shrink_threshold", "priors"})
-    result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.metric != "euclidean":
             raise Unsupported(f"metric={estimator.metric!r} has medians for centroids")
         for setting in settings:
             if setting["shrink_threshold"] is not None:
                 require_number("shrink_threshold", setting["shrink_threshold"], positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return one_fit_cost(len(settings), shape, fit=16.0, predict=3.0 * max(shape.n_classes, 1))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[ClassAnswers]:
-        for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            fitted = fit_once(estimator, {"shrink_threshold": None, "priors": "uniform"}, fold)
-            models, refused = make_models(partial(_shrunken, fitted, fold), settings)
-            yield ClassAnswers(models, _predictions, classes=fitted.classes_, refused=refused, fits_made=1)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ClassAnswers:
+        fitted = fit_once(estimator, {"shrink_threshold": None, "priors": "uniform"}, fold)
+        return class_answers(partial(_shrunken, fitted, fold), settings, _predictions, fitted.classes_)
 
 
-def _shrunken(fitted: Any, fold: Fold, setting: Mapping[str, Any]) -> Any:
+def _shrunken(fitted: Any, fold: Fold, setting: Setting) -> Any:
     """A copy of the fitted classifier with the centroids and priors of a setting."""
     model, n = copy.copy(fitted), len(fold.y_train)
     counts = np.unique(fold.y_train, return_counts=True)[1]
@@ -85,7 +80,7 @@ def _predictions(X: Array, models: Sequence[Any]) -> Responses:
         with strict_arithmetic():
             return np.stack([getattr(one, method)(X) for one in models])
 
-    return Responses(**{method: partial(of_all, method) for method in METHODS})
+    return lazy_responses(models[0], of_all)
 
 
 register_family(CentroidFamily())

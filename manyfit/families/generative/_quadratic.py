@@ -1,31 +1,33 @@
 """QuadraticDiscriminantAnalysis: one singular value decomposition of each class answers all settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from manyfit.families.generative._answers import (
     ClassAnswers,
+    class_answers,
     discriminant_responses,
     fit_once,
     given_priors,
-    make_models,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
     Array,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
     Responses,
+    Setting,
+    Settings,
     Shape,
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 
 class Ellipsoids(NamedTuple):
@@ -35,7 +37,7 @@ class Ellipsoids(NamedTuple):
     variances: list[Array]
 
 
-class QuadraticFamily(Family):
+class QuadraticFamily(FoldFamily):
     """QuadraticDiscriminantAnalysis with ``solver="svd"``, the only one before scikit-learn 1.8.
 
     The axes of a class do not depend on ``reg_param``. Decision values come from scikit-learn's own formulas,
@@ -47,10 +49,9 @@ class QuadraticFamily(Family):
 
     serves = (QuadraticDiscriminantAnalysis,)
     free = frozenset({"reg_param", "priors", "tol"})
-    result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if getattr(estimator, "solver", "svd") != "svd":
             raise Unsupported(f"solver={estimator.solver!r} decomposes another matrix for each shrinkage")
         if getattr(estimator, "shrinkage", None) is not None:
@@ -61,24 +62,18 @@ class QuadraticFamily(Family):
             require_number("reg_param", setting["reg_param"])
             require_number("tol", setting["tol"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         p, m, k = shape.n_features, len(settings), shape.n_splits
         fits, predictions = 6.0 * shape.n_train * p**2, 2.0 * shape.n_test * p**2 * max(shape.n_classes, 1)
         return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[ClassAnswers]:
-        for i in range(folded.n_splits):
-            params = {"reg_param": 0.0, "priors": None, "tol": 0.0}
-            fitted = fit_once(estimator, params, folded.fold(i))
-            models, refused = make_models(partial(_ellipsoids, fitted), settings)
-            yield ClassAnswers(
-                models, partial(_predictions, fitted), classes=fitted.classes_, refused=refused, fits_made=1
-            )
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ClassAnswers:
+        fitted = fit_once(estimator, {"reg_param": 0.0, "priors": None, "tol": 0.0}, fold)
+        predictions = partial(_predictions, fitted)
+        return class_answers(partial(_ellipsoids, fitted), settings, predictions, fitted.classes_)
 
 
-def _ellipsoids(fitted: Any, setting: Mapping[str, Any]) -> Ellipsoids:
+def _ellipsoids(fitted: Any, setting: Setting) -> Ellipsoids:
     share, priors = setting["reg_param"], fitted.priors_
     if setting["priors"] is not None:
         priors = given_priors(setting["priors"], len(priors))

@@ -1,10 +1,9 @@
 """GaussianProcessRegressor with fixed kernels: one matrix for each kernel, one factor for each alpha."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky
@@ -12,19 +11,19 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 from manyfit.families.protocol import (
-    Answers,
     Array,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
+    ModelAnswers,
     Responses,
-    Role,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 from manyfit.introspection.structural_key import structural_key
 
 # Kernels of scikit-learn's, without those whose values are not one matrix, or are a function of a user's.
@@ -39,7 +38,7 @@ LEAST_DEVIATION = 1e-12
 LARGEST = 1e150
 
 
-class GaussianProcessFamily(Family):
+class GaussianProcessFamily(FoldFamily):
     """GaussianProcessRegressor with ``optimizer=None``, for kernels of scikit-learn's own.
 
     A fit of scikit-learn's makes the kernel matrix and its factor twice, for the likelihood and to predict.
@@ -52,10 +51,9 @@ class GaussianProcessFamily(Family):
 
     serves = (GaussianProcessRegressor,)
     free = frozenset({"alpha", "kernel", "normalize_y"})
-    result: Literal["exact"] = "exact"
     reads = FoldRows(device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.optimizer is not None:
             raise Unsupported("optimizer is not None: each fit chooses a kernel of its own")
         if estimator.copy_X_train is not True:
@@ -68,7 +66,7 @@ class GaussianProcessFamily(Family):
             if type(setting["normalize_y"]) is not bool:
                 raise Unsupported(f"normalize_y={setting['normalize_y']!r} is not True or False")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, q, m, k = float(shape.n_train), max(shape.n_targets, 1), len(settings), shape.n_splits
         row = n * (2.0 * shape.n_features + 40.0)  # the exponential function takes most
         fit, predict = n**3 / 3.0 + 2.0 * n**2 * q, 2.0 * n * shape.n_test * q
@@ -76,24 +74,20 @@ class GaussianProcessFamily(Family):
         individual = m * (row * (2.0 * n + shape.n_test) + 2.0 * fit + predict)
         return Cost(k * shared, k * individual, memory=int(8 * n * (2 * n + shape.n_test)))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator["GaussianProcessAnswers"]:
-        for i in range(folded.n_splits):
-            fold, models = folded.fold(i), dict[int, Model]()
-            # BLAS multiplies a matrix by itself in another order, and scikit-learn predicts from a copy.
-            X, y = np.copy(_readable(fold.X_train)), fold.y_train
-            if y.dtype == np.float32 or not (np.abs(y) < LARGEST).all():
-                raise Unsupported("y is of float32, or holds numbers that are not finite or too large")
-            for places in _by_kernel(settings):
-                models.update(_fit(settings, places, X, y))
-            refused = {
-                j: f"the kernel matrix with alpha={setting['alpha']:g} is not positive definite"
-                for j, setting in enumerate(settings)
-                if j not in models
-            }
-            found = tuple(map(models.get, range(len(settings))))
-            yield GaussianProcessAnswers(X, found, 1 if y.ndim == 1 else y.shape[1], refused)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ModelAnswers:
+        # BLAS multiplies a matrix by itself in another order, and scikit-learn predicts from a copy.
+        X, y, models = np.copy(_readable(fold.X_train)), fold.y_train, dict[int, Model]()
+        if y.dtype == np.float32 or not (np.abs(y) < LARGEST).all():
+            raise Unsupported("y is of float32, or holds numbers that are not finite or too large")
+        for places in _by_kernel(settings):
+            models.update(_fit(settings, places, X, y))
+        refused = {
+            j: f"the kernel matrix with alpha={setting['alpha']:g} is not positive definite"
+            for j, setting in enumerate(settings)
+            if j not in models
+        }
+        found, n_targets = [*map(models.get, range(len(settings)))], 1 if y.ndim == 1 else y.shape[1]
+        return ModelAnswers(found, partial(_responses, X), refused, n_targets=n_targets)
 
 
 def _require_usual_kernel(kernel: Any) -> None:
@@ -106,7 +100,7 @@ def _require_usual_kernel(kernel: Any) -> None:
         raise Unsupported("the kernel is not one of rows of numbers")
 
 
-def _by_kernel(settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+def _by_kernel(settings: Settings) -> list[list[int]]:
     """The places of settings that have equal kernels."""
     found: dict[Any, list[int]] = {}
     for j, setting in enumerate(settings):
@@ -129,9 +123,7 @@ class Model(NamedTuple):
     deviation: Array
 
 
-def _fit(
-    settings: Sequence[Mapping[str, Any]], places: Sequence[int], X: Array, y: Array
-) -> Iterator[tuple[int, Model]]:
+def _fit(settings: Settings, places: Sequence[int], X: Array, y: Array) -> Iterator[tuple[int, Model]]:
     """Models of settings with one kernel; none of those whose matrix is not positive definite."""
     given = settings[places[0]]["kernel"]
     kernel = kernels.ConstantKernel() * kernels.RBF() if given is None else clone(given)
@@ -174,32 +166,20 @@ def _as_they_are(y: Array) -> tuple[Array, Array, Array]:
     return y, np.zeros(size), np.ones(size)
 
 
-@dataclass(frozen=True)
-class GaussianProcessAnswers(Answers):
-    """Models of all settings."""
+def _responses(X_train: Array, X: Any, models: Sequence[Model]) -> Responses:
+    return Responses(predict=partial(_predict, X_train, _readable(X), models))
 
-    X: Array  # (n_train, p), the training rows
-    models: tuple[Model | None, ...]  # None where a setting is refused
-    n_outputs: int  # columns of y
-    refused: Mapping[int, str] = field(default_factory=dict)
 
-    def subset(self, settings: Sequence[int]) -> "GaussianProcessAnswers":
-        return replace(self, models=tuple(self.models[j] for j in settings), refused={})
-
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        return Responses(predict=partial(self._predict, _readable(fold.rows(role))))
-
-    def _predict(self, X: Array) -> Array:
-        found, kernel, K = [np.empty(0)] * len(self.models), None, np.empty(0)
-        with refused_warnings("a prediction"):
-            # One matrix at a time.
-            for j, model in sorted(enumerate(self.models), key=lambda one: id(one[1].kernel)):  # type: ignore[union-attr]
-                assert model is not None
-                if model.kernel is not kernel:
-                    kernel, K = model.kernel, model.kernel(X, self.X)
-                predicted = model.deviation * (K @ model.dual) + model.mean
-                found[j] = predicted[:, 0] if predicted.shape[1:] == (1,) else predicted
-        return np.stack(found)
+def _predict(X_train: Array, X: Array, models: Sequence[Model]) -> Array:
+    found, kernel, K = [np.empty(0)] * len(models), None, np.empty(0)
+    with refused_warnings("a prediction"):
+        # One matrix at a time.
+        for j, model in sorted(enumerate(models), key=lambda one: id(one[1].kernel)):
+            if model.kernel is not kernel:
+                kernel, K = model.kernel, model.kernel(X, X_train)
+            predicted = model.deviation * (K @ model.dual) + model.mean
+            found[j] = predicted[:, 0] if predicted.shape[1:] == (1,) else predicted
+    return np.stack(found)
 
 
 register_family(GaussianProcessFamily())

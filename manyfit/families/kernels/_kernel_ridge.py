@@ -1,9 +1,8 @@
 """KernelRidge: one band form of the kernel matrix answers all penalties."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
@@ -12,19 +11,18 @@ from sklearn.utils.extmath import row_norms
 
 from manyfit.families.kernels._band_form import BandForm
 from manyfit.families.protocol import (
-    Answers,
     Array,
     Cost,
-    Family,
-    FoldRows,
+    FoldFamily,
+    ModelAnswers,
     Responses,
-    Role,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 # The loss of digits, relative to the targets, up to which dual coefficients are scikit-learn's to rounding.
 MOST_LOSS = 1e-10
@@ -36,7 +34,7 @@ CACHED = 2**17
 FACTORS = 4.0
 
 
-class KernelRidgeFamily(Family):
+class KernelRidgeFamily(FoldFamily):
     """KernelRidge with one penalty for all targets, for kernels that scikit-learn has by name.
 
     The kernel matrix is ``K = Q B Q'`` with a band matrix B, so that ``(K + alpha I)^-1 y`` costs a solution
@@ -48,10 +46,8 @@ class KernelRidgeFamily(Family):
 
     serves = (KernelRidge,)
     free = frozenset({"alpha"})
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if not isinstance(estimator.kernel, str):
             raise Unsupported("kernel is a function")
         if estimator.kernel == "precomputed":
@@ -59,22 +55,19 @@ class KernelRidgeFamily(Family):
         for setting in settings:
             require_number("alpha", setting["alpha"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, q, m, k = float(shape.n_train), max(shape.n_targets, 1), len(settings), shape.n_splits
         kernel = n * (n + shape.n_test) * (2.0 * shape.n_features + 40.0)  # the exponential function
         factor, solve = n**3 / 3.0, 2.0 * n**2 * q
         shared = kernel + FACTORS * factor + 3.0 * m * solve
         return Cost(k * shared, k * m * (kernel + factor + 2.0 * solve))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator["KernelAnswers"]:
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ModelAnswers:
         alphas = np.array([float(setting["alpha"]) for setting in settings])
-        for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            kernel, y = Kernel(estimator, fold.X_train), fold.y_train
-            dual, refused = _dual_coefficients(kernel, y, fold.fit_weight, alphas)
-            yield KernelAnswers(kernel, dual, y.ndim == 1, refused)
+        kernel, y = Kernel(estimator, fold.X_train), fold.y_train
+        dual, refused = _dual_coefficients(kernel, y, fold.fit_weight, alphas)
+        predictions = partial(_responses, kernel, y.ndim == 1)
+        return ModelAnswers([*dual], predictions, refused, n_targets=dual.shape[2])
 
 
 class Kernel:
@@ -120,31 +113,16 @@ class Kernel:
         return found
 
 
-@dataclass(frozen=True)
-class KernelAnswers(Answers):
-    """Dual coefficients of all settings."""
+def _responses(kernel: Kernel, flat: bool, X: Any, dual: Sequence[Array]) -> Responses:
+    """Responses by dual coefficients of each setting, (n_train, q); `flat`: y has one dimension."""
 
-    kernel: Kernel  # of the fold
-    dual: Array  # (n_settings, n_train, q); those of refused settings are not read
-    flat: bool  # whether y has one dimension
-    refused: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """Columns of y."""
-        return int(self.dual.shape[2])
-
-    def subset(self, settings: Sequence[int]) -> "KernelAnswers":
-        return replace(self, dual=self.dual[list(settings)], refused={})
-
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        return Responses(predict=partial(self._predict, fold.rows(role)))
-
-    def _predict(self, X: Any) -> Array:
-        m, n, q = self.dual.shape
-        found = self.kernel.products(X, self.dual.transpose(1, 0, 2).reshape(n, m * q))
+    def predict() -> Array:
+        m, (n, q) = len(dual), dual[0].shape
+        found = kernel.products(X, np.stack(dual, axis=1).reshape(n, m * q))
         predicted = np.ascontiguousarray(found.reshape(-1, m, q).transpose(1, 0, 2))
-        return predicted[:, :, 0] if self.flat else predicted
+        return predicted[:, :, 0] if flat else predicted
+
+    return Responses(predict=predict)
 
 
 def _require_near_distances(X: Any, gamma: float | None) -> None:

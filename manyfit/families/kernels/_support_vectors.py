@@ -3,10 +3,8 @@
 import copy
 import itertools
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -23,19 +21,19 @@ from manyfit.families.kernels._single_precision import (
     blocks,
 )
 from manyfit.families.protocol import (
-    Answers,
     Array,
     Cost,
-    Family,
-    FoldRows,
+    FoldFamily,
+    ModelAnswers,
     Responses,
-    Role,
+    Setting,
+    Settings,
     Shape,
     refused_warnings,
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Nanoseconds for an entry of a kernel matrix: of a fit and its predictions by libsvm, from rows and for each
@@ -52,7 +50,7 @@ MOST_ERROR = 1e-11
 PREDICTED = 2**22
 
 
-class SupportVectorFamily(Family):
+class SupportVectorFamily(FoldFamily):
     """SVC, NuSVC, SVR and NuSVR: libsvm gets the kernel matrix, computed once a fold.
 
     The fits are libsvm's own, equal to the bit: see `_single_precision`. Predictions read a kernel matrix
@@ -60,15 +58,12 @@ class SupportVectorFamily(Family):
     products of the training rows and one kernel matrix.
     """
 
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
-
     def __init__(self, cls: type) -> None:
         self.serves = (cls,)
         own = {"C", "nu", "epsilon"} & set(cls().get_params())
         self.free = frozenset({"gamma", "coef0", "degree", "tol", *own})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         kernel = estimator.kernel
         if not isinstance(kernel, str) or kernel not in KERNELS:
             shown = repr(kernel) if isinstance(kernel, str) else "a function"
@@ -79,7 +74,7 @@ class SupportVectorFamily(Family):
         for setting in settings:
             _require_numbers(setting)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, p, k = float(shape.n_train), shape.n_features, shape.n_splits
         matrices = len({_kernel_key(setting) for setting in settings})
         product, of_row = PRODUCT * p, PER_COLUMN * p
@@ -90,14 +85,34 @@ class SupportVectorFamily(Family):
         memory = int(8 * n * n) * (1 + (matrices > 1))
         return Cost(k * (OF_FOLD + n * n * shared), k * n * n * individual, k * len(settings), memory)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator["SupportVectorAnswers"]:
-        for i in range(folded.n_splits):
-            yield _fit_fold(estimator, settings, folded.fold(i))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ModelAnswers:
+        if np.ndim(fold.y_train) != 1:
+            raise Unsupported("y has several columns")
+        if fold.fit_weight is not None and not (fold.fit_weight > 0).all():
+            # libsvm drops these rows; scikit-learn then counts columns of a kernel matrix without them.
+            raise Unsupported("some weights are not positive")
+        X = _readable(fold.X_train)
+        rows = KernelRows(X) if isinstance(X, np.ndarray) else SparseKernelRows(X)
+        functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
+        models, refused = dict[int, Any](), dict[int, str]()
+        for j, matrix in _kernel_matrices(rows, functions, refused):
+            model = clone(estimator).set_params(**settings[j], kernel="precomputed")
+            try:
+                models[j] = _fit_once(model, matrix, fold)
+            except Unsupported as error:
+                refused[j] = str(error)
+                if model.max_iter != -1:
+                    # Others of the fold are likely to end at max_iter, too, and be fitted again.
+                    refused.update({i: str(error) for i in range(len(settings)) if i not in models})
+                    break
+        bare = [clone(estimator).set_params(**setting) for setting in settings]
+        places = range(len(settings))
+        found = [Fitted(bare[j], rows, functions[j], models[j]) if j in models else None for j in places]
+        classes = next(iter(models.values())).classes_ if models and is_classifier(estimator) else None
+        return ModelAnswers(found, _responses, refused, classes, fits_made=len(models))
 
 
-def _require_numbers(setting: Mapping[str, Any]) -> None:
+def _require_numbers(setting: Setting) -> None:
     """Raise `Unsupported` for a number that scikit-learn refuses, or computes with in its own way."""
     for name, value in setting.items():
         if name == "gamma" and isinstance(value, str):
@@ -111,11 +126,11 @@ def _require_numbers(setting: Mapping[str, Any]) -> None:
             raise Unsupported(f"degree={value!r} is not an integer")
 
 
-def _kernel_key(setting: Mapping[str, Any]) -> tuple[Any, ...]:
+def _kernel_key(setting: Setting) -> tuple[Any, ...]:
     return setting["gamma"], setting["coef0"], setting["degree"]
 
 
-def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Any) -> KernelFunction:
+def _kernel_function(estimator: Any, setting: Setting, X: Any) -> KernelFunction:
     """The kernel function of a setting, as scikit-learn has it for the training rows."""
     gamma = setting["gamma"]
     if estimator.kernel == "linear":
@@ -130,30 +145,6 @@ def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Any) -> Kern
     if estimator.kernel == "sigmoid":
         return SigmoidFunction(float(gamma), float(setting["coef0"]))
     return KernelFunction(float(gamma), float(setting["coef0"]), int(setting["degree"]))
-
-
-def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> "SupportVectorAnswers":
-    if np.ndim(fold.y_train) != 1:
-        raise Unsupported("y has several columns")
-    if fold.fit_weight is not None and not (fold.fit_weight > 0).all():
-        # libsvm drops these rows, and scikit-learn then counts the columns of a kernel matrix without them.
-        raise Unsupported("some weights are not positive")
-    X = _readable(fold.X_train)
-    rows = KernelRows(X) if isinstance(X, np.ndarray) else SparseKernelRows(X)
-    functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
-    models, refused = dict[int, Any](), dict[int, str]()
-    for j, matrix in _kernel_matrices(rows, functions, refused):
-        model = clone(estimator).set_params(**settings[j], kernel="precomputed")
-        try:
-            models[j] = _fit_once(model, matrix, fold)
-        except Unsupported as error:
-            refused[j] = str(error)
-            if model.max_iter != -1:
-                # Others of the fold are likely to end at max_iter, too: scikit-learn would fit them again.
-                refused.update({i: str(error) for i in range(len(settings)) if i not in models})
-                break
-    found = tuple(models.get(j) for j in range(len(settings)))
-    return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), found, refused)
 
 
 def _kernel_matrices(
@@ -197,76 +188,59 @@ def _readable(X: Any) -> Any:
     return X
 
 
-@dataclass(frozen=True)
-class SupportVectorAnswers(Answers):
-    """Fitted models of all settings."""
+class Fitted(NamedTuple):
+    """What is fitted for a setting."""
 
-    estimator: Any  # with the parameters that all settings share
-    settings: tuple[Mapping[str, Any], ...]  # the others
+    estimator: Any  # with its parameters
     rows: KernelRows  # the training rows
-    functions: tuple[KernelFunction, ...]  # of each setting
-    models: tuple[Any, ...]  # fitted on kernel matrices; None where a setting is refused
-    refused: Mapping[int, str] = field(default_factory=dict)
+    function: KernelFunction
+    model: Any  # fitted on a kernel matrix
 
-    @property
-    def fits_made(self) -> int:  # type: ignore[override]
-        """See `Answers`."""
-        return sum(model is not None for model in self.models)
+    def on_rows(self) -> Any:
+        """The model as scikit-learn's fit on rows gives it."""
+        return svm_on_rows(clone(self.estimator), self.model, self.rows.X, self.function.gamma)
 
-    @property
-    def classes(self) -> Array | None:  # type: ignore[override]
-        """See `Answers`."""
-        known = [model.classes_ for model in self.models if model is not None and is_classifier(model)]
-        return known[0] if known else None
+    def error(self, X: Any) -> float:
+        """A bound of how far numbers for rows X may be from scikit-learn's."""
+        largest = max(self.rows.largest, float(self.rows.squares_of(X).max()))
+        one = self.function.absolute_error(self.rows.product_error(largest, X), largest)
+        size = self.function.largest_value(largest) + one
+        weight = float(np.abs(self.model.dual_coef_).sum())
+        return weight * (one + (len(self.model.support_) + 2) * EPS * size)
 
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """Columns of decision values at most."""
-        return 1 if self.classes is None else len(self.classes)
 
-    def subset(self, settings: Sequence[int]) -> "SupportVectorAnswers":
-        return replace(
-            self,
-            settings=tuple(self.settings[j] for j in settings),
-            functions=tuple(self.functions[j] for j in settings),
-            models=tuple(self.models[j] for j in settings),
-            refused={},
-        )
+def _responses(X: Any, fitted: Sequence[Fitted]) -> Responses:
+    found = _Predictor(_readable(X), fitted)
+    if not is_classifier(fitted[0].estimator):
+        return Responses(predict=found.numbers)
+    return Responses(predict=found.labels, decision_function=found.values)
 
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        if not is_classifier(self.estimator):
-            return Responses(predict=partial(self._predict, fold.rows(role)))
-        decided = _Decisions(self, _readable(fold.rows(role)))
-        return Responses(predict=decided.labels, decision_function=decided.values)
 
-    def _predict(self, X: Any) -> Array:
-        X = _readable(X)
-        found = np.empty((len(self.models), X.shape[0]))
-        for j, part, K in self.kernels(X):
-            found[j, part] = self.models[j].predict(K)
-        for j, predicted in enumerate(found):
+class _Predictor:
+    """Predictions for some rows X by what is fitted for each setting."""
+
+    def __init__(self, X: Any, fitted: Sequence[Fitted]) -> None:
+        self._X, self._fitted, self._models = X, fitted, [one.model for one in fitted]
+
+    def numbers(self) -> Array:
+        """Predictions of regressors, (n_settings, n)."""
+        X, found = self._X, np.empty((len(self._models), self._X.shape[0]))
+        for j, part, K in self._kernels():
+            found[j, part] = self._models[j].predict(K)
+        for one, predicted in zip(self._fitted, found, strict=True):
             # Rounding errors of many products add up as their squares do.
-            likely = self.error(j, X) / np.sqrt((X.shape[1] + 2.0) * (len(self.models[j].support_) + 1.0))
+            likely = one.error(X) / np.sqrt((X.shape[1] + 2.0) * (len(one.model.support_) + 1.0))
             if not (np.isfinite(likely) and likely <= MOST_ERROR * np.ptp(predicted)):
-                found[j] = self.on_rows(j).predict(X)
+                predicted[:] = one.on_rows().predict(X)
         return found
 
-    def error(self, j: int, X: Any) -> float:
-        """A bound of how far numbers of a setting for rows X may be from scikit-learn's."""
-        model, function = self.models[j], self.functions[j]
-        largest = max(self.rows.largest, float(self.rows.squares_of(X).max()))
-        one = function.absolute_error(self.rows.product_error(largest, X), largest)
-        size = function.largest_value(largest) + one
-        weight = float(np.abs(model.dual_coef_).sum())
-        return weight * (one + (len(model.support_) + 2) * EPS * size)
-
-    def kernels(self, X: Any) -> Iterator[tuple[int, slice, Array]]:
-        """Kernel values of a block of rows X for a setting, (block, n_train), until the next."""
-        places: dict[KernelFunction, list[int]] = {}
-        for j, function in enumerate(self.functions):
-            places.setdefault(function, []).append(j)
-        for part in blocks(X.shape[0], self.rows.X.shape[0], PREDICTED):
-            products, squares = self.rows.against(X[part])
+    def _kernels(self) -> Iterator[tuple[int, slice, Array]]:
+        """Kernel values of a block of the rows for a setting, (block, n_train), until the next."""
+        places, rows = dict[KernelFunction, list[int]](), self._fitted[0].rows
+        for j, one in enumerate(self._fitted):
+            places.setdefault(one.function, []).append(j)
+        for part in blocks(self._X.shape[0], rows.X.shape[0], PREDICTED):
+            products, squares = rows.against(self._X[part])
             for function, members in places.items():
                 K = function.values(products, squares)
                 if not np.isfinite(K).all():
@@ -274,27 +248,14 @@ class SupportVectorAnswers(Answers):
                 for j in members:
                     yield j, part, K
 
-    def on_rows(self, j: int) -> Any:
-        """The model of a setting as scikit-learn's fit on rows gives it."""
-        function = self.functions[j]
-        bare = clone(self.estimator).set_params(**self.settings[j])
-        return svm_on_rows(bare, self.models[j], self.rows.X, function.gamma)
-
-
-class _Decisions:
-    """Decision values of classifiers on some rows, and their labels."""
-
-    def __init__(self, answers: SupportVectorAnswers, X: Any) -> None:
-        self._answers, self._X = answers, X
-
     def labels(self) -> Array:
         """Labels (n_settings, n), equal to the bit to scikit-learn's."""
         found = []
         for j, votes in enumerate(self._of_pairs()):
-            labels = _elected(self._answers.models[j].classes_, votes)
-            doubtful = np.flatnonzero((np.abs(votes) <= self._answers.error(j, self._X)).any(axis=1))
+            labels = _elected(self._models[j].classes_, votes)
+            doubtful = np.flatnonzero((np.abs(votes) <= self._fitted[j].error(self._X)).any(axis=1))
             if doubtful.size:
-                labels[doubtful] = self._answers.on_rows(j).predict(self._X[doubtful])
+                labels[doubtful] = self._fitted[j].on_rows().predict(self._X[doubtful])
             found.append(labels)
         return np.stack(found)
 
@@ -303,31 +264,30 @@ class _Decisions:
 
         Two rows whose values are equal up to rounding may be equal in scikit-learn's fit, which ranks see.
         """
-        models = self._answers.models
-        pairs = self._of_pairs()
+        models, pairs = self._models, self._of_pairs()
         in_pairs = all(_is_in_pairs(model) for model in models)
         found = pairs if in_pairs else self._respond(models)
         found = [values[:, 0] if values.shape[1] == 1 else values for values in found]
         for j, (votes, values) in enumerate(zip(pairs, found, strict=True)):
-            error = self._answers.error(j, self._X)
+            error = self._fitted[j].error(self._X)
             doubtful = np.asarray((np.abs(votes) <= error).any(axis=1))
             for column in votes.T:
                 order = np.argsort(column)
                 close = np.flatnonzero(np.diff(column[order]) <= 2.0 * error)
                 doubtful[order[close]] = doubtful[order[close + 1]] = True
             if doubtful.any():
-                values[doubtful] = self._answers.on_rows(j).decision_function(self._X[doubtful])
+                values[doubtful] = self._fitted[j].on_rows().decision_function(self._X[doubtful])
         return np.stack(found)
 
     def _of_pairs(self) -> list[Array]:
         """By setting: a decision value for each pair of classes, (n, pairs)."""
-        models = [copy.copy(model) for model in self._answers.models]
+        models = [copy.copy(model) for model in self._models]
         return self._respond([model.set_params(decision_function_shape="ovo") for model in models])
 
     def _respond(self, models: Sequence[Any]) -> list[Array]:
         """By setting: decision values of its model, (n, columns)."""
         found: list[list[Array]] = [[] for _ in models]
-        for j, _, K in self._answers.kernels(self._X):
+        for j, _, K in self._kernels():
             found[j].append(models[j].decision_function(K).reshape(len(K), -1))
         return [np.concatenate(of) for of in found]
 

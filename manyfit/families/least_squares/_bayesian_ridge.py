@@ -1,6 +1,5 @@
 """BayesianRidge: its iterations on the eigenvalues of the scatter of each fold."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from manyfit.families.least_squares._ridge import (
     ridge_equations,
     solve_ridge,
 )
-from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, Setting, Settings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
 
 # The squared residuals are the squares of y less those of the predictions. Under this part of y the
@@ -36,7 +35,7 @@ class BayesianRidgeFamily(MomentFamily):
     serves = (BayesianRidge,)
     free = frozenset({"alpha_1", "alpha_2", "lambda_1", "lambda_2", "alpha_init", "lambda_init"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.verbose:
             raise Unsupported("verbose follows single fits")
         require_number("tol", estimator.tol)
@@ -45,9 +44,7 @@ class BayesianRidgeFamily(MomentFamily):
                 if not (name.endswith("_init") and value is None):
                     require_number(name, value, positive=name.endswith("_init"))
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         if view.eps > np.finfo(np.float64).eps:
             raise Unsupported("scikit-learn iterates in float32 here, and stops by its rounding")
         if not view.single_target:
@@ -66,11 +63,7 @@ class BayesianRidgeFamily(MomentFamily):
 
 
 def _penalty(
-    estimator: Any,
-    setting: Mapping[str, Any],
-    equations: RidgeEquations,
-    yy: float,
-    view: TransformedMoments,
+    estimator: Any, setting: Setting, equations: RidgeEquations, yy: float, view: TransformedMoments
 ) -> float:
     """``lambda / alpha`` where scikit-learn's iterations end; `Unsupported` if digits are lost on the way."""
     moments, values = view.weighted, equations.spectrum.values

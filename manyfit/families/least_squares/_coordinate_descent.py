@@ -4,7 +4,7 @@ Coordinate descent reads the rows only through products of columns. On the Gram 
 the same Gram matrix, scikit-learn's solver takes the same steps as on all rows and stops at the same one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from manyfit.families.protocol import (
     Array,
     Cost,
     LinearAnswers,
+    Setting,
+    Settings,
     Shape,
     recorded_warnings,
     register_family,
@@ -45,7 +47,7 @@ class LassoFamily(MomentFamily):
     serves: tuple[type, ...] = (Lasso,)
     free = frozenset({"alpha"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.selection != "cyclic":
             raise Unsupported("selection='random' draws the order of the coordinates")
         if not isinstance(getattr(estimator, "precompute", False), bool):
@@ -57,12 +59,10 @@ class LassoFamily(MomentFamily):
             require_number("alpha", setting["alpha"], positive=True)
             require_number("l1_ratio", setting.get("l1_ratio", 1.0), positive=True)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return _cost(len(settings), shape, float(shape.n_features))
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         return _answers(estimator, settings, view, _on_gram_matrix)
 
 
@@ -86,12 +86,10 @@ class MultiTaskLassoFamily(LassoFamily):
 
     serves = (MultiTaskLasso,)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return _cost(len(settings), shape, float(shape.n_features + shape.n_targets))
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         if view.single_target:
             raise Unsupported("y has one dimension, and several tasks need two")
         equations = NormalEquations.of(view, estimator.fit_intercept)
@@ -105,9 +103,7 @@ class MultiTaskElasticNetFamily(MultiTaskLassoFamily):
     free = frozenset({"alpha", "l1_ratio"})
 
 
-def _answers(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments, solve: Solver
-) -> LinearAnswers:
+def _answers(estimator: Any, settings: Settings, view: TransformedMoments, solve: Solver) -> LinearAnswers:
     """The answers of one fold; settings that do not converge are left to scikit-learn, which warns."""
     if view.eps > np.finfo(np.float64).eps:
         raise Unsupported("scikit-learn's solver iterates in float32 here, and stops by its rounding")
@@ -124,9 +120,7 @@ def _answers(
     return LinearAnswers(linear, refused, (rounding,), flat=flat)
 
 
-def _on_gram_matrix(
-    estimator: Any, equations: NormalEquations, setting: Mapping[str, Any], weight: float
-) -> Array:
+def _on_gram_matrix(estimator: Any, equations: NormalEquations, setting: Setting, weight: float) -> Array:
     """Coefficients (p, q) of one setting; the targets have nothing in common."""
     p, q = equations.xy.shape
     gram = np.ascontiguousarray(equations.xx)
@@ -150,7 +144,7 @@ def _on_compressed_rows(equations: NormalEquations) -> Solver:
     """A solver on p + q rows that have the moments of a fold."""
     R, Y = _compressed_rows(equations)
 
-    def solve(estimator: Any, _: NormalEquations, setting: Mapping[str, Any], weight: float) -> Array:
+    def solve(estimator: Any, _: NormalEquations, setting: Setting, weight: float) -> Array:
         return _path(R, Y, estimator, setting, weight).T
 
     return solve
@@ -174,9 +168,7 @@ def _compressed_rows(equations: NormalEquations) -> tuple[Array, Array]:
     return R, Y
 
 
-def _path(
-    R: Array, Y: Array, estimator: Any, setting: Mapping[str, Any], weight: float, **params: Any
-) -> Array:
+def _path(R: Array, Y: Array, estimator: Any, setting: Setting, weight: float, **params: Any) -> Array:
     """scikit-learn's coefficients of one setting, from a cold start.
 
     Its solver multiplies alpha by the rows that it sees, of which there are fewer than in the fold.

@@ -1,6 +1,5 @@
 """Lars and LassoLars: one path on the Gram matrix of each fold answers every end of it."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,14 @@ from sklearn.linear_model import Lars, LassoLars, lars_path_gram
 from manyfit.families.least_squares._matching_pursuit import require_independent
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import Array, LinearAnswers, recorded_warnings, register_family, require_number
+from manyfit.families.protocol import (
+    Array,
+    LinearAnswers,
+    Settings,
+    recorded_warnings,
+    register_family,
+    require_number,
+)
 from manyfit.folds import TransformedMoments, Unsupported
 
 # scikit-learn takes two correlations, or penalties, for equal that differ by less.
@@ -25,7 +31,7 @@ class LarsFamily(MomentFamily):
     serves: tuple[type, ...] = (Lars,)
     free = frozenset({"n_nonzero_coefs"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.jitter is not None or estimator.verbose or hasattr(estimator.precompute, "__array__"):
             raise Unsupported("jitter, verbose, or a Gram matrix of the user's own")
         if not estimator.fit_path:
@@ -33,9 +39,7 @@ class LarsFamily(MomentFamily):
         for setting in settings:
             require_number("n_nonzero_coefs", setting["n_nonzero_coefs"], positive=True)
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         equations = NormalEquations.of(view, estimator.fit_intercept)
         require_independent(equations, view)
         coef = np.stack(
@@ -46,12 +50,7 @@ class LarsFamily(MomentFamily):
         return LinearAnswers(linear, {}, (rounding,), flat=True)
 
     def _along_path(
-        self,
-        estimator: Any,
-        settings: Sequence[Mapping[str, Any]],
-        equations: NormalEquations,
-        k: int,
-        view: TransformedMoments,
+        self, estimator: Any, settings: Settings, equations: NormalEquations, k: int, view: TransformedMoments
     ) -> Array:
         """Coefficients (p, m) of target `k`."""
         steps = [int(setting["n_nonzero_coefs"]) for setting in settings]
@@ -68,18 +67,13 @@ class LassoLarsFamily(LarsFamily):
     serves = (LassoLars,)
     free = frozenset({"alpha"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, [])
         for setting in settings:
             require_number("alpha", setting["alpha"])
 
     def _along_path(
-        self,
-        estimator: Any,
-        settings: Sequence[Mapping[str, Any]],
-        equations: NormalEquations,
-        k: int,
-        view: TransformedMoments,
+        self, estimator: Any, settings: Settings, equations: NormalEquations, k: int, view: TransformedMoments
     ) -> Array:
         wanted = [float(setting["alpha"]) for setting in settings]
         alphas, path = _path(

@@ -1,6 +1,5 @@
 """OrthogonalMatchingPursuit: scikit-learn's pursuit on the Gram matrix of each fold."""
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +8,13 @@ from sklearn.linear_model import OrthogonalMatchingPursuit, orthogonal_mp_gram
 
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import LinearAnswers, recorded_warnings, register_family, require_number
+from manyfit.families.protocol import (
+    LinearAnswers,
+    Settings,
+    recorded_warnings,
+    register_family,
+    require_number,
+)
 from manyfit.folds import TransformedMoments, Unsupported
 
 # The smallest eigenvalue of the correlations of the features. Under it least squares on a Gram matrix, which
@@ -27,7 +32,7 @@ class MatchingPursuitFamily(MomentFamily):
     serves = (OrthogonalMatchingPursuit,)
     free = frozenset({"n_nonzero_coefs"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.tol is not None:
             raise Unsupported("tol is a sum of squares, within rounding of which it stops")
         if not estimator.precompute:
@@ -36,9 +41,7 @@ class MatchingPursuitFamily(MomentFamily):
             if setting["n_nonzero_coefs"] is not None:
                 require_number("n_nonzero_coefs", setting["n_nonzero_coefs"], positive=True)
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         p = view.n_features
         equations = NormalEquations.of(view, estimator.fit_intercept)
         require_independent(equations, view)

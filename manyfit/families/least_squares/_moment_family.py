@@ -1,9 +1,9 @@
 """The base of families of least squares, and the operations of their groups by moments and one by one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
-from manyfit.families.protocol import Cost, Family, LinearAnswers, MomentSums, Shape
+from manyfit.families.protocol import Cost, Family, LinearAnswers, MomentSums, Settings, Shape
 from manyfit.folds import FoldedData, TransformedMoments
 
 # Operations of a millisecond, which validation, copies and Python of one scikit-learn fit and score take.
@@ -24,18 +24,14 @@ class MomentFamily(Family):
     result: Literal["exact"] = "exact"
     reads = MomentSums()
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return moment_cost(len(settings), shape)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
             yield self.fit_fold(estimator, settings, folded.view(i))
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         """The answers of one fold."""
         raise NotImplementedError
 

@@ -1,6 +1,5 @@
 """PLSRegression: the components of one fit on the moments of a fold answer every number of them."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from sklearn.cross_decomposition import PLSRegression
 
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, Settings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
 
 # A component with a smaller part of the largest sum of squares is known to too few digits.
@@ -36,14 +35,12 @@ class PLSFamily(MomentFamily):
     serves = (PLSRegression,)
     free = frozenset({"n_components"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         require_number("tol", estimator.tol)
         for setting in settings:
             require_number("n_components", setting["n_components"], positive=True)
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         numbers = [int(setting["n_components"]) for setting in settings]
         moments = view.plain
         if view.eps > np.finfo(np.float64).eps:

@@ -1,6 +1,5 @@
 """ARDRegression: its iterations on the Gram matrix of each fold."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from manyfit.families.least_squares._bayesian_ridge import MIN_RESIDUAL
 from manyfit.families.least_squares._matching_pursuit import require_independent
 from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
-from manyfit.families.protocol import Array, LinearAnswers, register_family, require_number
+from manyfit.families.protocol import Array, LinearAnswers, Setting, Settings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
 
 # Relative distances of a precision from its threshold, and of a step from `tol`, that rounding may decide.
@@ -28,7 +27,7 @@ class ARDFamily(MomentFamily):
     serves = (ARDRegression,)
     free = frozenset({"alpha_1", "alpha_2", "lambda_1", "lambda_2", "threshold_lambda"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.verbose or estimator.compute_score:
             raise Unsupported("verbose and compute_score follow single fits")
         require_number("tol", estimator.tol)
@@ -36,9 +35,7 @@ class ARDFamily(MomentFamily):
             for name, value in setting.items():
                 require_number(name, value)
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         if not view.single_target:
             raise Unsupported("y has two dimensions")
         equations = NormalEquations.of(view, estimator.fit_intercept)
@@ -54,7 +51,7 @@ class ARDFamily(MomentFamily):
 
 
 def _coefficients(
-    estimator: Any, setting: Mapping[str, Any], equations: NormalEquations, view: TransformedMoments
+    estimator: Any, setting: Setting, equations: NormalEquations, view: TransformedMoments
 ) -> Array:
     """Coefficients, (p,), where scikit-learn's iterations end; `Unsupported` if rounding could decide it."""
     xx, xy, yy, n = equations.xx, equations.xy[:, 0], float(equations.yy[0]), view.plain.rows

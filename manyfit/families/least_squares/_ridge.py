@@ -1,6 +1,6 @@
 """Ridge and LinearRegression: one eigendecomposition a fold answers every alpha."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from manyfit.families.protocol import (
     LeftOut,
     LinearAnswers,
     MomentSums,
+    Setting,
+    Settings,
     Shape,
     SolvesSubsets,
     SubsetAnswers,
@@ -40,18 +42,14 @@ MIN_DAMPED = 1e-17
 class _LeastSquares(MomentFamily, LeavesOut, SolvesSubsets):
     """Residuals of left-out rows follow from the fit of all rows, for any direct solver."""
 
-    def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
+    def leaves_out(self, estimator: Any, settings: Settings, shape: Shape) -> bool:
         n, p, m, k = shape.n_train + shape.n_test, shape.n_features, shape.n_test, shape.n_splits
         columns = len({setting.get("alpha", 0.0) for setting in settings}) * shape.n_targets + 1
         direct = getattr(estimator, "solver", "auto") != "sparse_cg"
         return direct and operations(n, p, m, k, columns) < k * (SPECTRUM_OPERATIONS * p**3 + FIT_OVERHEAD)
 
     def leave_out(
-        self,
-        estimator: Any,
-        settings: Sequence[Mapping[str, Any]],
-        data: FoldedMatrix,
-        squares: bool = False,
+        self, estimator: Any, settings: Settings, data: FoldedMatrix, squares: bool = False
     ) -> Iterator[LeftOut]:
         alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
         view = data.whole_view()
@@ -63,7 +61,7 @@ class _LeastSquares(MomentFamily, LeavesOut, SolvesSubsets):
         return leave_out(data, whole, alphas, squares)
 
     def fit_subsets(
-        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+        self, estimator: Any, setting: Setting, view: TransformedMoments, subsets: Array
     ) -> SubsetAnswers:
         if view.is_sparse or getattr(estimator, "solver", "auto") == "sparse_cg":
             raise Unsupported("conjugate gradients are not solved in batches")
@@ -88,7 +86,7 @@ class RidgeFamily(_LeastSquares):
     free = frozenset({"alpha"})
     reads = MomentSums(sparse=True)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.solver not in ("auto", "svd", "cholesky", "sparse_cg"):
             raise Unsupported(f"solver={estimator.solver!r} iterates over rows")
         _refuse_positive(estimator)
@@ -98,9 +96,7 @@ class RidgeFamily(_LeastSquares):
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
         return super().answers_of(predicted, single or predicted.shape[2] == 1, classes)
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
         largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
@@ -135,12 +131,10 @@ class LinearRegressionFamily(_LeastSquares):
     serves = (LinearRegression,)
     free = frozenset[str]()
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         _refuse_positive(estimator)
 
-    def fit_fold(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-    ) -> LinearAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
         floor = self._least_ratio(estimator, view) * spectrum.values[0]
         if not spectrum.values[-1] > floor:

@@ -1,6 +1,6 @@
 """RidgeClassifier: Ridge on indicators of the classes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from manyfit.families.protocol import (
     LinearAnswers,
     Predictions,
     Role,
+    Setting,
+    Settings,
     SubsetAnswers,
     register_family,
 )
@@ -33,21 +35,19 @@ class RidgeClassifierFamily(RidgeFamily):
 
     serves = (RidgeClassifier,)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         if estimator.class_weight is not None:
             raise Unsupported("class_weight weighs the rows, whose moments are summed without it")
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i, out in enumerate(super().fit_many(estimator, settings, folded)):
             if folded.view(i).eps > np.finfo(np.float64).eps:
                 raise Unsupported("labels follow the rounding of float32 where decision values nearly tie")
             yield LabelAnswers(out.linear, out.refused, out.roundings, classes=folded.classes)
 
     def fit_subsets(
-        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+        self, estimator: Any, setting: Setting, view: TransformedMoments, subsets: Array
     ) -> SubsetAnswers:
         raise Unsupported("labels are of one fit at a time")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from manyfit.families.meta_estimators._transformed_target import answers_on
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
-from manyfit.families.protocol import LinearAnswers
+from manyfit.families.protocol import LinearAnswers, Settings
 from manyfit.folds import FoldedData, Unsupported
 from manyfit.metrics.scoring import LinearPredictors, Rounding
 
@@ -25,9 +25,7 @@ class MultiOutputFamily(WrappedFamily):
     wraps = MultiOutputRegressor
     holds = "estimator"
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
             view = folded.view(i)
             if view.single_target:
@@ -40,11 +38,7 @@ class MultiOutputFamily(WrappedFamily):
 
 def _side_by_side(parts: Sequence[LinearAnswers]) -> LinearAnswers:
     """Answers for all targets, from those for each; a setting that one refuses is refused."""
-    linear = LinearPredictors(
-        np.concatenate([one.linear.coef for one in parts], axis=2),
-        np.concatenate([one.linear.at_origin for one in parts], axis=1),
-        parts[0].linear.origin,
-    )
+    linear = LinearPredictors.joined([one.linear for one in parts], 1)
     refused = {j: why for one in parts for j, why in one.refused.items()}
     return LinearAnswers(linear, refused, _joined_roundings(parts))
 

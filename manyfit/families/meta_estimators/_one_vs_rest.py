@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
-from manyfit.families.protocol import Answers, Array, Cost, Iterations, Shape
+from manyfit.families.protocol import Answers, Array, Cost, Iterations, Settings, Shape
 from manyfit.families.smooth._cost import cost_of_classes
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Link, Probabilities, linked_answers
 from manyfit.families.smooth.solver._losses import expit
@@ -43,7 +43,7 @@ class OneVsRestFamily(WrappedFamily):
         if self.wrapper.verbose:
             raise Unsupported("verbose follows single fits")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         if not isinstance(self.reads, Iterations):
             # scikit-learn solves for each class anew.
             one = self.inner.cost(estimator, settings, shape)
@@ -53,7 +53,7 @@ class OneVsRestFamily(WrappedFamily):
         return cost_of_classes(one, n, shape)
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData | PassData
+        self, estimator: Any, settings: Settings, folded: FoldedData | PassData
     ) -> Iterator[Answers]:
         if not isinstance(folded, PassData):
             yield from self.inner.fit_many(estimator, settings, folded)

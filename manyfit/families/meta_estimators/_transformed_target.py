@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from manyfit._compat import check_parameters, own_output_container
 from manyfit.families.columns._functions import ELEMENTWISE
 from manyfit.families.meta_estimators._wrapped import TargetFunction, WrappedFamily, register_wrapper
-from manyfit.families.protocol import Array, Family, LinearAnswers, Role, recorded_warnings
+from manyfit.families.protocol import Array, Family, LinearAnswers, Role, Settings, recorded_warnings
 from manyfit.folds import Fold, FoldedData, TransformedMoments, Unsupported
 from manyfit.metrics.scoring import LinearPredictors
 
@@ -59,9 +59,7 @@ class TransformedTargetFamily(WrappedFamily):
     def _checked_inverse(self) -> Any:
         return self.wrapper.inverse_func if self.wrapper.check_inverse else None
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[LinearAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
             view = folded.view(i)
             y = folded.fitted_targets(i)
@@ -95,9 +93,7 @@ class TransformedTargetFamily(WrappedFamily):
         return shift, scale
 
 
-def answers_on(
-    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], view: TransformedMoments
-) -> LinearAnswers:
+def answers_on(family: Family, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
     """The answers of a family that reads moments, for one view."""
     answers = next(iter(family.fit_many(estimator, settings, _OneView(view))))
     if type(answers) is not LinearAnswers:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from manyfit.families.protocol import WRAPPERS, Array, Cost, Family, MomentSums, Shape
+from manyfit.families.protocol import WRAPPERS, Array, Cost, Family, MomentSums, Settings, Shape
 from manyfit.folds import Unsupported
 from manyfit.introspection.class_names import ClassTable
 
@@ -52,13 +52,13 @@ class WrappedFamily(Family):
         """The elementwise function of y whose moments are read; None for y itself."""
         return None
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         self.inner.check(estimator, settings)
 
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
         return self.inner.other_stopping_rule(estimator, shape)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return self.inner.cost(estimator, settings, shape)
 
 

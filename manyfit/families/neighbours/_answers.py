@@ -2,27 +2,33 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from manyfit._compat import algorithm_of
-from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
-from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
 from manyfit.families.neighbours._left_out import LeftOutNeighbors, RowsLeftOut
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
+from manyfit.families.neighbours._query import (
+    NeighborhoodAnswers,
+    require_metric,
+    require_rows,
+    require_weighting,
+)
 from manyfit.families.protocol import (
+    Answers,
     Array,
     Cost,
-    Family,
-    FoldRows,
+    FoldFamily,
     LeavesRowsOut,
+    Responses,
     Role,
+    Settings,
     Shape,
     refused_warnings,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 
 
 class Votes(NamedTuple):
@@ -42,16 +48,16 @@ class Fits:
     """Fitted estimators of one fold, and the neighbours that they have found of the rows of a role.
 
     `fitted` has, by `Votes.brute`, the fit and the most neighbours that its settings ask for. `query` finds
-    the neighbours of rows, which have the `targets` of training rows. X are the rows of every role, by
-    default those of the fold.
+    the neighbours of rows, which have the `targets` of training rows. X are the rows of every role, None
+    for those of the fold.
     """
 
     def __init__(
         self,
         fitted: dict[bool, tuple[Any, int]],
         targets: Array,
-        query: Callable[[Any, Any, Array, int], Neighbors] = Neighbors,
-        X: Any = None,
+        query: Callable[[Any, Any, Array, int], Neighbors],
+        X: Any,
     ) -> None:
         self.fitted, self.targets, self._query, self._X = fitted, targets, query, X
         self._found: dict[tuple[bool, str], Neighbors] = {}
@@ -66,42 +72,36 @@ class Fits:
         return self._found[brute, role]
 
 
-# Makes fits for the targets of the training rows as answers read them.
-Find = Callable[[Array], Fits]
 # Responses of a method for settings of one fit and one weighting, in the order of n_neighbors.
 Respond = Callable[[Neighbors, Array | None, Sequence[Votes]], Iterator[Array]]
 
 
-class NeighborAnswers(NeighborhoodAnswers[Votes, Fits, Respond, Mapping[bool, Neighbors]]):
-    """Answers of one estimator of nearest neighbours a setting; the votes of refused ones are not read."""
-
-    def find(self, role: Role, fold: Fold) -> Mapping[bool, Neighbors]:
-        return {
-            brute: self.fit.neighbors(brute, role, fold) for brute in {one.brute for one in self.settings}
-        }
-
-    def response(self, method: str, found: Mapping[bool, Neighbors]) -> Array:
-        votes, responses = self.settings, [np.empty(0)] * len(self.settings)
-        for brute, by_distance in {(one.brute, one.by_distance) for one in votes}:
-            at = [j for j, v in enumerate(votes) if (v.brute, v.by_distance) == (brute, by_distance)]
-            at.sort(key=lambda j: votes[j].k)
-            near = found[brute]
-            weights = distance_weights(near.distances) if by_distance else None
-            for j, values in zip(
-                at, self.methods[method](near, weights, [votes[j] for j in at]), strict=True
-            ):
-                responses[j] = values
-        return np.stack(responses)
+def _responses(
+    fits: Fits, methods: Mapping[str, Respond], asked: tuple[Role, Fold], votes: Sequence[Votes]
+) -> Responses:
+    found = {brute: fits.neighbors(brute, *asked) for brute in {one.brute for one in votes}}
+    return Responses(**{name: partial(_response, one, found, votes) for name, one in methods.items()})
 
 
-class NeighborsFamily(Family, LeavesRowsOut):
+def _response(respond: Respond, found: Mapping[bool, Neighbors], votes: Sequence[Votes]) -> Array:
+    """The responses of a method for all settings, stacked."""
+    responses = [np.empty(0)] * len(votes)
+    for brute, by_distance in {(one.brute, one.by_distance) for one in votes}:
+        at = [j for j, v in enumerate(votes) if (v.brute, v.by_distance) == (brute, by_distance)]
+        at.sort(key=lambda j: votes[j].k)
+        near = found[brute]
+        weights = distance_weights(near.distances) if by_distance else None
+        for j, values in zip(at, respond(near, weights, [votes[j] for j in at]), strict=True):
+            responses[j] = values
+    return np.stack(responses)
+
+
+class NeighborsFamily(FoldFamily, LeavesRowsOut):
     """Estimators of k nearest neighbours: `n_neighbors` and `weights` are read off sorted neighbours."""
 
     free = frozenset({"n_neighbors", "weights"})
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         require_metric(estimator)
         for setting in settings:
             k = setting["n_neighbors"]
@@ -109,7 +109,7 @@ class NeighborsFamily(Family, LeavesRowsOut):
                 raise Unsupported(f"n_neighbors={k!r} is not an integer from 1")
             require_weighting(setting["weights"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         k, m = shape.n_splits, len(settings)
         query = 2.0 * shape.n_train * shape.n_test * max(shape.n_features, 1)
         most = max(int(setting["n_neighbors"]) for setting in settings)
@@ -118,22 +118,14 @@ class NeighborsFamily(Family, LeavesRowsOut):
         fits = len({_is_brute(estimator, s["n_neighbors"], shape.n_train) for s in settings})
         return Cost(k * (fits * query + votes_of_all), m * k * query + k * votes_of_all, fits=k * fits)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[NeighborAnswers]:
-        for i in range(folded.n_splits):
-            yield self._answer(estimator, settings, folded.fold(i))
-
-    def _answer(self, estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> NeighborAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
         if fold.fit_weight is not None:
             raise Unsupported("fit takes no weights")
         votes, most, refused = _asked(estimator, settings, fold.X_train.shape[0])
         fitted = {brute: (_fit(estimator, k, fold.X_train, fold.y_train), k) for brute, k in most.items()}
-        return self._answers(votes, partial(Fits, fitted), fold.y_train, refused)
+        return self._answers(votes, refused, fold.y_train, fitted)
 
-    def leave_rows_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
-    ) -> NeighborAnswers:
+    def leave_rows_out(self, estimator: Any, settings: Settings, X: Any, y: Array) -> Answers:
         if is_classifier(estimator) and (np.unique(y, return_counts=True)[1] < 2).any():
             raise Unsupported("a class has one row, and is none of the fold that leaves it out")
         votes, most, refused = _asked(estimator, settings, X.shape[0] - 1)
@@ -142,19 +134,30 @@ class NeighborsFamily(Family, LeavesRowsOut):
             # The training rows of a fold choose the algorithm.
             own = clone(estimator).set_params(algorithm=algorithm_of(_fit(estimator, k, X[1:], y[1:])))
             fitted[brute] = _fit(own, k, X, y), k
-        without = RowsLeftOut(estimator, X, y)
-        find = partial(Fits, fitted, query=partial(LeftOutNeighbors, without), X=X)
-        return self._answers(votes, find, y, refused)
+        query = partial(LeftOutNeighbors, RowsLeftOut(estimator, X, y))
+        return self._answers(votes, refused, y, fitted, query, X)
 
     def _answers(
-        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
-    ) -> NeighborAnswers:
-        """The answers for targets y of the training rows."""
+        self,
+        votes: Sequence[Votes],
+        refused: Mapping[int, str],
+        y: Array,
+        fitted: dict[bool, tuple[Any, int]],
+        query: Callable[[Any, Any, Array, int], Neighbors] = Neighbors,
+        X: Any = None,
+    ) -> Answers:
+        targets, methods, classes = self.methods(y)
+        predictions = partial(_responses, Fits(fitted, targets, query, X), methods)
+        n_targets = 1 if y.ndim == 1 else y.shape[1]
+        return NeighborhoodAnswers(votes, predictions, refused, classes, len(fitted), n_targets)
+
+    def methods(self, y: Array) -> tuple[Array, dict[str, Respond], Any]:
+        """Targets of the training rows as answers read them, responses by method, and the classes."""
         raise NotImplementedError
 
 
 def _asked(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], n: int
+    estimator: Any, settings: Settings, n: int
 ) -> tuple[tuple[Votes, ...], dict[bool, int], dict[int, str]]:
     """Settings on n training rows; by `Votes.brute`, the most neighbours asked for; the refused ones."""
     votes, most, refused = list[Votes](), dict[bool, int](), dict[int, str]()

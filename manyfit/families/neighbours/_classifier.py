@@ -1,14 +1,14 @@
 """KNeighborsClassifier: the votes of the neighbours, added one neighbour after the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
-from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
-from manyfit.families.neighbours._label_columns import LabelColumn, classes_of_columns, joined
+from manyfit._compat import votes_need_plain_labels
+from manyfit.families.neighbours._answers import NeighborsFamily, Respond, Votes
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import Array, register_family
 from manyfit.folds import Unsupported
@@ -27,31 +27,16 @@ class NeighborsClassifierFamily(NeighborsFamily):
 
     serves = (KNeighborsClassifier,)
 
-    def _answers(
-        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
-    ) -> NeighborAnswers:
-        if y.ndim == 2:
-            return self._answers_of_columns(votes, find, y, refused)
+    def methods(self, y: Array) -> tuple[Array, dict[str, Respond], Any]:
+        if y.ndim == 2:  # labels only: probabilities of several columns are a list of arrays
+            of_columns, codes = classes_of_columns(y)
+            return codes, {"predict": partial(_labels_of_columns, of_columns)}, of_columns
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise Unsupported("the training rows have one class")
-        n = len(classes)
-        methods = {
-            "predict": partial(_labels, classes),
-            "predict_proba": partial(_probabilities, n),
-        }
-        fits = find(codes.reshape(-1))
-        return NeighborAnswers(votes, fits, methods, n, refused, classes=classes, fits_made=len(fits.fitted))
-
-    def _answers_of_columns(
-        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
-    ) -> NeighborAnswers:
-        """Labels only: probabilities of several columns are a list of arrays."""
-        classes, codes = classes_of_columns(y)
-        fits, methods = find(codes), {"predict": partial(_labels_of_columns, classes)}
-        made: Any = classes
-        n = len(classes)
-        return NeighborAnswers(votes, fits, methods, n, refused, classes=made, fits_made=len(fits.fitted))
+        probabilities = partial(_probabilities, len(classes))
+        methods = {"predict": partial(_labels, classes), "predict_proba": probabilities}
+        return codes.reshape(-1), methods, classes
 
 
 def _totals(
@@ -160,6 +145,42 @@ def _doubtful(near: Neighbors, totals: Array, weights: Array, k: int) -> Array:
     close = np.flatnonzero(best[:, 1] - best[:, 0] <= rounding * best[:, 1])
     exact = (np.rint(weights[close, :k]) == weights[close, :k]).all(axis=1)
     return close[~exact]
+
+
+class LabelColumn(Neighbors):
+    """The neighbours of another query, with one column of their labels, of `classes`, as targets."""
+
+    def __init__(self, near: Neighbors, column: int, classes: Array) -> None:
+        if near.kind == "pairs" and votes_need_plain_labels():
+            raise Unsupported("this version of scikit-learn counts votes of one column only")
+        vars(self).update(vars(near))
+        self._near, self._column, self._classes = near, column, classes
+        self.targets = near.targets[:, :, column]
+
+    def require_countable_labels(self) -> None:
+        """See `Neighbors`; the constructor has checked it."""
+
+    def tied(self, k: int, rows: Array) -> tuple[Array, Array, Array]:
+        found, codes, ended = super().tied(k, rows)
+        return found, codes[:, :, self._column], ended
+
+    def ask_at(self, k: int, weights: Any, method: str, rows: Array) -> Array:
+        """See `Neighbors`; of probabilities, only the largest one is right."""
+        labels = self._near.ask_at(k, weights, "predict", rows)[:, self._column]
+        return labels if method == "predict" else labels[:, np.newaxis] == self._classes
+
+
+def classes_of_columns(y: Array) -> tuple[list[Array], Array]:
+    """The classes of each column of y, (n, q), and their codes, (n, q)."""
+    found = [np.unique(column, return_inverse=True) for column in y.T]
+    if any(len(classes) < 2 for classes, _ in found):
+        raise Unsupported("a column of the training rows has one class")
+    return [classes for classes, _ in found], np.stack([codes.reshape(-1) for _, codes in found], axis=1)
+
+
+def joined(columns: Sequence[Array], classes: Sequence[Array]) -> Array:
+    """Labels of all columns, (n, q), in the type that scikit-learn gives them."""
+    return np.stack(columns, axis=1).astype(classes[0].dtype)
 
 
 register_family(NeighborsClassifierFamily())

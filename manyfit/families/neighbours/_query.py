@@ -12,13 +12,21 @@ import sklearn
 from threadpoolctl import ThreadpoolController
 
 from manyfit._compat import neighbors_query, openmp_threads, votes_need_plain_labels
-from manyfit.families.protocol import Array
-from manyfit.folds import Unsupported
+from manyfit.families.protocol import Array, ModelAnswers, Role
+from manyfit.folds import Fold, Unsupported
 
 # Sums of squares of whole numbers up to this one are exact; a quarter of it for the parts of a distance.
 LARGEST_WHOLE = 2.0**51
 # Values that are multiples of one over this number count as whole: pixels divided by 16, for instance.
 FRACTIONS = 2.0**10
+
+
+class NeighborhoodAnswers(ModelAnswers):
+    """What each setting asks of neighbours that are found once for the rows of a role of the fold."""
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`; neighbours are found, or refused, before a method is read."""
+        return self.predictions((role, fold), self.models)
 
 
 class Query:
@@ -111,3 +119,31 @@ def _sequence_of(n: int, n_train: int) -> Iterator[None]:
 def _openmp() -> ThreadpoolController:
     """The OpenMP libraries of this process; looking for them takes milliseconds."""
     return ThreadpoolController().select(user_api="openmp")
+
+
+# Metrics that sparse rows of whole numbers and of floats have alike.
+SPARSE_METRICS = ("euclidean", "l2", "cosine")
+
+
+def require_metric(estimator: Any) -> None:
+    """Refuse metrics that are no names, and those of which X is no matrix of complete rows."""
+    metric = estimator.metric
+    if not isinstance(metric, str):
+        raise Unsupported("metric is a function or an object")
+    if metric in ("precomputed", "nan_euclidean"):
+        raise Unsupported(f"metric={metric!r} is not shared")
+
+
+def require_weighting(weights: Any) -> None:
+    """Refuse weights of a user's own function, which may do anything."""
+    if weights is not None and not (isinstance(weights, str) and weights in ("uniform", "distance")):
+        raise Unsupported("weights is a function")
+
+
+def require_rows(X: Any, fitted: Any) -> None:
+    """Refuse rows with NaN or infinity, where scikit-learn raises, and sparse ones with rare metrics."""
+    if scipy.sparse.issparse(X):
+        if fitted.effective_metric_ not in SPARSE_METRICS:
+            raise Unsupported(f"metric={fitted.effective_metric_!r} of sparse rows is not shared")
+    elif X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise Unsupported("X holds NaN or infinity")

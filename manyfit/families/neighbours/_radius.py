@@ -1,18 +1,34 @@
 """RadiusNeighborsClassifier and -Regressor: one query of the largest radius answers the smaller ones."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 
-from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
-from manyfit.families.neighbours._query import chunk_size
-from manyfit.families.neighbours._radius_answers import Fit, RadiusAnswers, Respond, Within
+from manyfit.families.neighbours._query import (
+    NeighborhoodAnswers,
+    chunk_size,
+    require_metric,
+    require_rows,
+    require_weighting,
+)
+from manyfit.families.neighbours._radius_answers import Fit, Respond, Within, radius_responses
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
-from manyfit.families.protocol import Array, Cost, Family, FoldRows, Shape, refused_warnings, register_family
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.families.protocol import (
+    Answers,
+    Array,
+    Cost,
+    FoldFamily,
+    Settings,
+    Shape,
+    made_or_refused,
+    refused_warnings,
+    register_family,
+)
+from manyfit.folds import Fold, Unsupported
 
 # Squares of radii between these two neither overflow nor lose digits, nor do their powers up to MOST_P.
 SMALLEST, LARGEST = 1e-60, 1e60
@@ -22,7 +38,7 @@ MOST_P = 4.0
 Reduce = Callable[[Ball, bool], Array]
 
 
-class RadiusFamily(Family):
+class RadiusFamily(FoldFamily):
     """Estimators of neighbours within a radius: `radius` and `weights` are read off one query.
 
     scikit-learn adds weights and targets in an order that does not depend on the radius, so that sums are its
@@ -31,10 +47,8 @@ class RadiusFamily(Family):
     """
 
     free = frozenset({"radius", "weights"})
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         require_metric(estimator)
         if estimator.metric_params is not None:
             raise Unsupported("metric_params are not shared")
@@ -48,41 +62,32 @@ class RadiusFamily(Family):
                 raise Unsupported(f"radius={radius!r} is not between {SMALLEST:g} and {LARGEST:g}")
             require_weighting(setting["weights"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         k, m, pairs = shape.n_splits, len(settings), float(shape.n_train) * shape.n_test
         query = 2.0 * pairs * max(shape.n_features, 1)
         outputs = max(shape.n_classes, shape.n_targets, 1)
         memory = PAIR_BYTES * shape.n_train * min(shape.n_test, chunk_size()) + 8 * m * shape.n_test * outputs
         return Cost(k * (query + 2.0 * m * pairs), m * k * (query + 4.0 * pairs), fits=k, memory=memory)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[RadiusAnswers]:
-        asked = [Within(setting["radius"], setting["weights"]) for setting in settings]
-        for i in range(folded.n_splits):
-            yield self._answer(estimator, asked, folded.fold(i))
-
-    def _answer(self, estimator: Any, settings: Sequence[Within], fold: Fold) -> RadiusAnswers:
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
         if fold.fit_weight is not None:
             raise Unsupported("fit takes no weights")
+        asked = [Within(setting["radius"], setting["weights"]) for setting in settings]
         X, y = fold.X_train, fold.y_train
         with refused_warnings("a fit"):
-            largest = max(one.radius for one in settings)
+            largest = max(one.radius for one in asked)
             model = clone(estimator).set_params(radius=largest, weights="uniform").fit(X, y)
         require_rows(X, model)
-        reduce, methods, outputs, classes = self._reductions(y)
-        fit, refused = Fit(model, settings, reduce), dict[int, str]()
-        found = fit.found("test", fold.X_test)
-        for j in range(len(settings)):
-            try:
-                found.complete(j, next(iter(methods)))
-            except Unsupported as error:
-                refused[j] = str(error)
-        places = tuple(range(len(settings)))
-        return RadiusAnswers(places, fit, methods, outputs, refused, classes)
+        reduce, methods, classes = self._reductions(y)
+        fit = Fit(model, asked, reduce)
+        found, places = fit.found("test", fold.X_test), range(len(settings))
+        _, refused = made_or_refused(lambda j: found.complete(j, next(iter(methods))), places)
+        n_targets = 1 if y.ndim == 1 else y.shape[1]
+        predictions = partial(radius_responses, fit, methods)
+        return NeighborhoodAnswers(places, predictions, refused, classes, 1, n_targets)
 
-    def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], int, Array | None]:
-        """How a ball is summed, responses by method, numbers that one has a row, and classes."""
+    def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], Array | None]:
+        """How a ball is summed, responses by method, and classes."""
         raise NotImplementedError
 
 
@@ -94,7 +99,7 @@ class RadiusClassifierFamily(RadiusFamily):
 
     serves = (RadiusNeighborsClassifier,)
 
-    def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], int, Array | None]:
+    def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], Array | None]:
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         classes, codes = np.unique(y, return_inverse=True)
@@ -111,7 +116,7 @@ class RadiusClassifierFamily(RadiusFamily):
             "predict_proba": _shares,
             "predict": lambda found: classes.take(_shares(found).argmax(axis=1)),
         }
-        return votes, methods, n, classes
+        return votes, methods, classes
 
 
 def _shares(votes: Array) -> Array:
@@ -128,7 +133,7 @@ class RadiusRegressorFamily(RadiusFamily):
 
     serves = (RadiusNeighborsRegressor,)
 
-    def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], int, Array | None]:
+    def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], Array | None]:
         if (
             y.dtype != np.float64
         ):  # scikit-learn warns of a NaN that it casts to integers, for every prediction
@@ -148,7 +153,7 @@ class RadiusRegressorFamily(RadiusFamily):
                 found = _sums(values, ball.lines, counts) / divisor
             return found if y.ndim == 2 else found[:, 0]
 
-        return means, {"predict": lambda found: found.copy()}, targets.shape[1], None
+        return means, {"predict": lambda found: found.copy()}, None
 
 
 def _sums(values: Array, lines: Array, counts: Array) -> Array:

@@ -1,15 +1,15 @@
 """Answers from the neighbours within several radii."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
-from manyfit.families.neighbours._checks import require_rows
+from manyfit.families.neighbours._query import require_rows
 from manyfit.families.neighbours._radius_query import Ball, RadiusQuery
-from manyfit.families.protocol import Array, Role, refused_warnings
+from manyfit.families.protocol import Array, Responses, Role, refused_warnings
 from manyfit.folds import Fold
 
 # Responses of a method, from the values that were found for one setting.
@@ -98,20 +98,20 @@ class Fit:
         return Found(query, self.settings, values, near, empty)
 
 
-class RadiusAnswers(NeighborhoodAnswers[int, Fit, Respond, Found]):
-    """Answers of one estimator of neighbours within a radius a setting, given by its place in the fit."""
+def radius_responses(
+    fit: Fit, methods: Mapping[str, Respond], asked: tuple[Role, Fold], places: Sequence[int]
+) -> Responses:
+    """Responses of settings, given by their places in the fit."""
+    role, fold = asked
+    found = fit.found(role, fold.rows(role))
+    if role == "train":  # settings whose test rows have none are refused already
+        for j in places:
+            found.complete(j, next(iter(methods)))
 
-    def find(self, role: Role, fold: Fold) -> Found:
-        found = self.fit.found(role, fold.rows(role))
-        if role == "train":  # settings whose test rows have none are refused already
-            for j in self.settings:
-                found.complete(j, next(iter(self.methods)))
-        return found
+    def of_all(method: str) -> Array:
+        responses = [methods[method](found.values[j]) for j in places]
+        for j, own in zip(places, responses, strict=True):
+            found.complete(j, method, own)
+        return np.stack(responses)
 
-    def response(self, method: str, found: Found) -> Array:
-        return np.stack([self._of_setting(method, found, j) for j in self.settings])
-
-    def _of_setting(self, method: str, found: Found, j: int) -> Array:
-        responses = self.methods[method](found.values[j])
-        found.complete(j, method, responses)
-        return responses
+    return Responses(**{name: partial(of_all, name) for name in methods})

@@ -1,11 +1,12 @@
 """KNeighborsRegressor: sums of the targets of the neighbours, one neighbour after the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
-from manyfit.families.neighbours._answers import Find, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._answers import NeighborsFamily, Respond, Votes
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import Array, register_family
 from manyfit.folds import Unsupported
@@ -19,16 +20,12 @@ class NeighborsRegressorFamily(NeighborsFamily):
 
     serves = (KNeighborsRegressor,)
 
-    def _answers(
-        self, votes: tuple[Votes, ...], find: Find, y: Array, refused: Mapping[int, str]
-    ) -> NeighborAnswers:
+    def methods(self, y: Array) -> tuple[Array, dict[str, Respond], Any]:
         if y.dtype.kind == "f" and y.dtype != np.float64:
             raise Unsupported(f"scikit-learn adds targets of {y.dtype} in their own precision")
         if not np.isfinite(y).all():
             raise Unsupported("y holds NaN or infinity")
-        outputs = 1 if y.ndim == 1 else y.shape[1]
-        fits = find(y)
-        return NeighborAnswers(votes, fits, {"predict": _means}, outputs, refused, fits_made=len(fits.fitted))
+        return y, {"predict": _means}, None
 
 
 def _means(near: Neighbors, weights: Array | None, votes: Sequence[Votes]) -> Iterator[Array]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from manyfit.families.nested._prefix import NestedAnswers, PrefixFamily, fit_silently
-from manyfit.families.protocol import Answers, Cost, Responses, Shape
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.families.nested._prefix import PrefixFamily, fit_silently
+from manyfit.families.protocol import Answers, Cost, ModelAnswers, Responses, Settings, Shape
+from manyfit.folds import Fold, Unsupported
 from manyfit.introspection.structural_key import structural_key
 
 # Bins take about as long as so many trees. Any number above zero lets settings share them.
@@ -46,7 +47,7 @@ class BinnedFamily(PrefixFamily):
         """A model that is fitted on a fold, ready to predict."""
         return model
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         one = super().cost(estimator, settings, shape)
         longest = [max(settings[j][self.parameter] for j in nest) for nest in self._nests(settings)]
         tree, bins = one.shared / max(longest), _TREES if self.makes_bins(estimator) else 0.0
@@ -55,47 +56,40 @@ class BinnedFamily(PrefixFamily):
         individual = one.individual + tree * bins * len(settings)
         return replace(one, shared=shared, individual=individual, fits=one.fits * len(longest))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        nests, makes_bins = self._nests(settings), self.makes_bins(estimator)
-        values = [(k, settings[j][self.parameter]) for k, nest in enumerate(nests) for j in nest]
-        places = [j for nest in nests for j in nest]
-        in_order = tuple(values[k] for k in np.argsort(places))
-        for i in range(folded.n_splits):
-            kept: dict[str, Any] = {}
-            models, refused = list[Any](), dict[int, str]()
-            for nest in nests:
-                longest = self.largest([settings[j][self.parameter] for j in nest])
-                model = clone(estimator).set_params(**{**settings[nest[0]], self.parameter: longest})
-                try:
-                    with self.keep_bins(model, kept if makes_bins else {}):
-                        fit_silently(model, folded.fold(i))
-                except Unsupported as why:
-                    refused.update(dict.fromkeys(nest, str(why)))
-                    kept.clear()  # with these bins the next fit might not warn
-                    model = None
-                models.append(None if model is None else self.finished(model, folded.fold(i)))
-            kept.clear()
-            fitted = [model for model in models if model is not None]
-            if not fitted:
-                raise Unsupported(next(iter(refused.values())))
-            classes = fitted[0].classes_ if is_classifier(estimator) else None
-            yield NestedAnswers(models, in_order, self.responses, classes, len(fitted), refused)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        kept: dict[str, Any] = {}
+        models, refused = list[Any](), dict[int, str]()
+        places, makes_bins = np.empty((len(settings), 2), dtype=int), self.makes_bins(estimator)
+        for k, nest in enumerate(self._nests(settings)):
+            sizes = [settings[j][self.parameter] for j in nest]
+            places[nest, 0], places[nest, 1] = k, sizes
+            model = clone(estimator).set_params(**{**settings[nest[0]], self.parameter: max(sizes)})
+            try:
+                with self.keep_bins(model, kept if makes_bins else {}):
+                    models.append(self.finished(fit_silently(model, fold), fold))
+            except Unsupported as why:
+                models.append(None)
+                refused.update(dict.fromkeys(nest, str(why)))
+                kept.clear()  # with these bins the next fit might not warn
+        fitted = [model for model in models if model is not None]
+        if not fitted:
+            raise Unsupported(next(iter(refused.values())))
+        classes = fitted[0].classes_ if is_classifier(estimator) else None
+        values = [*map(tuple, places.tolist())]
+        return ModelAnswers(values, partial(self.responses, models), refused, classes, len(fitted))
 
     def responses(self, model: Sequence[Any], X: Any, values: Sequence[tuple[int, int]]) -> Responses:
         """See `NestedFamily`; `model` are models, and `values` the model and number of trees of a setting."""
         used = sorted({k for k, _ in values})
         found = {k: self.first_responses(model[k], X, [n for own, n in values if own == k]) for k in used}
         places = np.argsort(np.argsort([k for k, _ in values], kind="stable"))
-        names = found[used[0]].keys()
 
-        def later(method: str) -> Any:
-            return lambda: np.concatenate([found[k][method] for k in used])[places]
+        def of_all(method: str) -> Any:
+            return np.concatenate([found[k][method] for k in used])[places]
 
-        return Responses(**{name: later(name) for name in names})
+        return Responses(**{name: partial(of_all, name) for name in found[used[0]]})
 
-    def _nests(self, settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    def _nests(self, settings: Settings) -> list[list[int]]:
         """The settings that differ in the number of trees only."""
         nests: dict[Any, list[int]] = {}
         for j, setting in enumerate(settings):

@@ -1,6 +1,6 @@
 """Boosting: the first iterations of the longest fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,9 +16,9 @@ from sklearn.ensemble import (
 
 from manyfit._compat import keep_bins
 from manyfit.families.nested._binned import BinnedFamily
-from manyfit.families.nested._prefix import PrefixFamily, lazy_responses, require_known_parts
-from manyfit.families.protocol import Array, Responses, register_family
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.families.nested._prefix import PrefixFamily, require_known_parts
+from manyfit.families.protocol import Answers, Array, Responses, Settings, lazy_responses, register_family
+from manyfit.folds import Fold, Unsupported
 
 # Rows up to which the "auto" of early stopping means no, and up to which bins are of all rows.
 _MOST_WITHOUT_STOPPING, _MOST_BINNED = 10_000, 200_000
@@ -29,7 +29,7 @@ class AdaBoostFamily(PrefixFamily):
 
     serves = (AdaBoostClassifier, AdaBoostRegressor)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_known_parts(estimator)
 
@@ -39,7 +39,7 @@ class GradientBoostingFamily(PrefixFamily):
 
     serves = (GradientBoostingClassifier, GradientBoostingRegressor)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         if estimator.init not in (None, "zero"):
             raise Unsupported("init is an estimator")
@@ -66,13 +66,12 @@ class HistogramBoostingFamily(BinnedFamily):
             return
         super().require_repeatable(estimator)
 
-    def fit_many(self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData) -> Any:
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
         if estimator.random_state is None:
-            most = max(len(folded.fold(i).y_train) for i in range(folded.n_splits))
             limit = _MOST_BINNED if estimator.early_stopping is False else _MOST_WITHOUT_STOPPING
-            if most > limit:
+            if len(fold.y_train) > limit:
                 raise Unsupported(f"random_state is None, and a fit draws from more than {limit:,} rows")
-        return super().fit_many(estimator, settings, folded)
+        return super().fit_fold(estimator, settings, fold)
 
     def first_responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
         """See `BinnedFamily`; the rows go through each tree once."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -12,24 +11,21 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
 
 from manyfit.families.nested._member_fits import MemberFit, MemberMemory
-from manyfit.families.nested._prefix import (
-    CLASSIFIER_METHODS,
-    REGRESSOR_METHODS,
-    fit_silently,
-    require_known_parts,
-)
+from manyfit.families.nested._prefix import fit_silently, require_known_parts
 from manyfit.families.protocol import (
     Answers,
-    Array,
     Cost,
-    Family,
-    FoldRows,
+    FoldFamily,
+    ModelAnswers,
     Responses,
-    Role,
+    Setting,
+    Settings,
     Shape,
+    lazy_responses,
+    made_or_refused,
     register_family,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.introspection.structural_key import structural_key
 
@@ -37,43 +33,13 @@ from manyfit.introspection.structural_key import structural_key
 _FINAL = 0.1
 
 
-@dataclass(frozen=True)
-class FittedEnsembles(Answers):
-    """Answers of ensembles that scikit-learn's own code has fitted, with members that remember."""
-
-    models: tuple[Any, ...]  # one for each setting; None for one that is refused
-    refused: Mapping[int, str] = field(default_factory=dict)
-    classes: Array | None = None
-    fits_made: int = 0
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """Classes, or 1."""
-        return 1 if self.classes is None else len(self.classes)
-
-    def subset(self, settings: Sequence[int]) -> FittedEnsembles:
-        return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
-
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        X, models = fold.rows(role), self.models
-
-        def later(method: str) -> Callable[[], Array]:
-            return lambda: np.stack([getattr(model, method)(X) for model in models])
-
-        return Responses(**{name: later(name) for name in _methods(models[0])})
+def ensemble_responses(X: Any, models: Sequence[Any]) -> Responses:
+    """Responses of fitted ensembles, one for each setting."""
+    return lazy_responses(models[0], lambda method: np.stack([getattr(one, method)(X) for one in models]))
 
 
-def _methods(model: Any) -> tuple[str, ...]:
-    """The methods that scorers may read."""
-    names = CLASSIFIER_METHODS if is_classifier(model) else REGRESSOR_METHODS
-    return tuple(name for name in names if hasattr(model, name))
-
-
-class CompositeFamily(Family):
+class CompositeFamily(FoldFamily):
     """Ensembles that clone their members, fit and ask each: equal members are fitted once a fold."""
-
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
 
     def members(self, ensemble: Any) -> dict[str, Any]:
         """The members of an ensemble by name, without those that are dropped."""
@@ -89,7 +55,7 @@ class CompositeFamily(Family):
         """How often an ensemble fits each member on a part of the rows."""
         return 0
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             model = clone(estimator).set_params(**clone(dict(setting), safe=False))
             if not self.members(model):
@@ -106,7 +72,7 @@ class CompositeFamily(Family):
             if is_deterministic(model) is not True:
                 raise Unsupported("a member draws random numbers anew in each fit")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         distinct, made, fits, asked = set[Any](), 0.0, 0, 0.0
         for setting in settings:
             model = clone(estimator).set_params(**clone(dict(setting), safe=False))
@@ -122,31 +88,29 @@ class CompositeFamily(Family):
         memory = 8 * shape.n_train * (shape.n_classes or 1) * len(distinct)
         return Cost(one * made * 1.01, one * asked, fits=fits * shape.n_splits, memory=memory)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        for i in range(folded.n_splits):
-            memory, refused, made = MemberMemory(), dict[int, str](), 0
-            models: list[Any] = []
-            for j, setting in enumerate(settings):
-                model = clone(estimator).set_params(n_jobs=1, **clone(dict(setting), safe=False))
-                own = {name: MemberFit(one, memory) for name, one in self.members(model).items()}
-                before = memory.n_fits
-                try:
-                    models.append(fit_silently(self.with_members(model, own), folded.fold(i)))
-                    first = next(one for one in models if one is not None)
-                    if _methods(models[-1]) != _methods(first):  # a scorer would read another one
-                        models[-1] = None
-                        raise Unsupported("it predicts by other methods than the first setting")
-                except Unsupported as why:
-                    refused[j] = str(why)
-                    models += [None] * (j + 1 - len(models))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        memory, first, made = MemberMemory(), list[Any](), 0
+
+        def fit(setting: Setting) -> Any:
+            nonlocal made
+            model = clone(estimator).set_params(n_jobs=1, **clone(dict(setting), safe=False))
+            own = {name: MemberFit(one, memory) for name, one in self.members(model).items()}
+            before = memory.n_fits
+            try:
+                model = fit_silently(self.with_members(model, own), fold)
+            finally:
                 made += memory.n_fits > before
-            if len(refused) == len(models):
-                raise Unsupported(refused[0])
-            first = next(one for one in models if one is not None)
-            classes = first.classes_ if is_classifier(estimator) else None
-            yield FittedEnsembles(tuple(models), refused, classes, made)
+            first.append(model)
+            methods = [[*ensemble_responses(None, [one])] for one in (model, first[0])]
+            if methods[0] != methods[1]:  # a scorer would read another one
+                raise Unsupported("it predicts by other methods than the first setting")
+            return model
+
+        models, refused = made_or_refused(fit, settings)
+        if not first:
+            raise Unsupported(refused[0])
+        classes = first[0].classes_ if is_classifier(estimator) else None
+        return ModelAnswers(models, ensemble_responses, refused, classes, made)
 
 
 class VotingFamily(CompositeFamily):

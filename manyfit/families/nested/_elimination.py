@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.base import clone, is_classifier
 from sklearn.feature_selection import RFE
 
 from manyfit._compat.nested import RFEPath
-from manyfit.families.nested._composites import FittedEnsembles
+from manyfit.families.nested._composites import ensemble_responses
 from manyfit.families.nested._prefix import require_known_parts
 from manyfit.families.protocol import (
     Answers,
     Cost,
-    Family,
+    FoldFamily,
     FoldRows,
+    ModelAnswers,
+    Settings,
     Shape,
+    made_or_refused,
     refused_warnings,
     register_family,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, Unsupported
 from manyfit.introspection.randomness import is_deterministic
 
 
-class EliminationFamily(Family):
+class EliminationFamily(FoldFamily):
     """RFE of scikit-learn's estimators; see `RFEPath` for numbers within one elimination."""
 
     serves = (RFE,)
     free = frozenset({"n_features_to_select"})
-    result: Literal["exact"] = "exact"
     reads = FoldRows(sparse=True, device=False)
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             number = setting["n_features_to_select"]
             if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:  # type: ignore[operator]
@@ -44,28 +46,26 @@ class EliminationFamily(Family):
         if is_deterministic(estimator) is not True:
             raise Unsupported("the estimator draws random numbers anew in each fit")
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         fits = [max(1, shape.n_features - int(s["n_features_to_select"]) + 1) for s in settings]
         one = float(shape.n_splits * shape.n_train * shape.n_features)
         return Cost(one * max(fits), one * sum(fits), fits=shape.n_splits)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
         numbers = [int(setting["n_features_to_select"]) for setting in settings]
-        for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            path = _path(estimator, numbers, fold)
-            models, refused = list[Any](), dict[int, str]()
-            for j, k in enumerate(numbers):
-                models.append(clone(estimator).set_params(n_features_to_select=k))
-                models[j].n_features_in_ = fold.X_train.shape[1]
-                if k in path.path_:
-                    path.narrow(models[j], k)
-                else:
-                    refused[j] = f"{k} features are not on the path of eliminations"
-            classes = path.estimator_.classes_ if is_classifier(estimator) else None
-            yield FittedEnsembles(tuple(models), refused, classes, fits_made=1)
+        path = _path(estimator, numbers, fold)
+
+        def narrowed(k: int) -> Any:
+            if k not in path.path_:
+                raise Unsupported(f"{k} features are not on the path of eliminations")
+            model = clone(estimator).set_params(n_features_to_select=k)
+            model.n_features_in_ = fold.X_train.shape[1]
+            path.narrow(model, k)
+            return model
+
+        models, refused = made_or_refused(narrowed, numbers)
+        classes = path.estimator_.classes_ if is_classifier(estimator) else None
+        return ModelAnswers(models, ensemble_responses, refused, classes, fits_made=1)
 
 
 def _path(estimator: Any, numbers: Sequence[int], fold: Fold) -> Any:

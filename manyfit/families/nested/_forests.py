@@ -1,8 +1,8 @@
 """Forests, isolation forests and bagging: the first trees of the largest forest."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, partial
 from numbers import Real
 from typing import Any
 
@@ -22,17 +22,25 @@ from sklearn.utils import check_array, get_tags
 
 from manyfit._compat import scores_of_first_trees
 from manyfit.families.nested._prefix import (
-    NestedAnswers,
     PrefixFamily,
     first_members,
     fit_silently,
-    lazy_responses,
     require_known_parts,
     stack_responses,
 )
 from manyfit.families.nested._trees import first_leaves, largest, pruned, require_sizes
-from manyfit.families.protocol import Answers, Array, Cost, Responses, Shape, register_family
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.families.protocol import (
+    Answers,
+    Array,
+    Cost,
+    ModelAnswers,
+    Responses,
+    Settings,
+    Shape,
+    lazy_responses,
+    register_family,
+)
+from manyfit.folds import Fold, Unsupported
 
 # Trees, the most leaves of each, and alpha.
 Size = tuple[int, int | None, float]
@@ -54,32 +62,27 @@ class ForestFamily(PrefixFamily):
     free = frozenset({"n_estimators", "ccp_alpha", "max_leaf_nodes"})
     fits_in_threads = True
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_sizes(settings)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         one, kinds = super().cost(estimator, settings, shape), _by_limit(settings).values()
         members = [[int(setting["n_estimators"]) for setting in kind] for kind in kinds]
         made = sum(map(max, members)) / max(map(max, members))
         return replace(one, shared=one.shared * made, fits=one.fits * len(members))
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        sizes = tuple((s["n_estimators"], s["max_leaf_nodes"], s["ccp_alpha"]) for s in settings)
-        most = largest(settings)
-        for i in range(folded.n_splits):
-            grown = {}
-            for limited, kind in _by_limit(settings).items():
-                forest = clone(estimator).set_params(
-                    n_estimators=max(setting["n_estimators"] for setting in kind),
-                    max_leaf_nodes=most[limited],
-                    ccp_alpha=0.0,
-                )
-                grown[limited] = fit_silently(forest, folded.fold(i), many_targets=True)
-            classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
-            yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        most, grown = largest(settings), {}
+        for limited, kind in _by_limit(settings).items():
+            forest = clone(estimator).set_params(
+                n_estimators=max(setting["n_estimators"] for setting in kind),
+                max_leaf_nodes=most[limited],
+                ccp_alpha=0.0,
+            )
+            grown[limited] = fit_silently(forest, fold, many_targets=True)
+        sizes = [(s["n_estimators"], s["max_leaf_nodes"], s["ccp_alpha"]) for s in settings]
+        return self.answers(grown, sizes, len(grown))
 
     def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
         """See `NestedFamily`; each tree of each size predicts once for all forests that hold it."""
@@ -107,7 +110,7 @@ class ForestFamily(PrefixFamily):
         )
 
 
-def _by_limit(settings: Sequence[Mapping[str, Any]]) -> dict[bool, list[Mapping[str, Any]]]:
+def _by_limit(settings: Settings) -> dict[bool, list[Mapping[str, Any]]]:
     """The settings by whether they limit the leaves, which decides in which order trees grow."""
     found: dict[bool, list[Mapping[str, Any]]] = {}
     for setting in settings:
@@ -141,23 +144,6 @@ def _means(model: Mapping[bool, Any], method: str, X: Any, values: Sequence[Size
     return np.stack([means[size] for size in values])
 
 
-class GrownForest:
-    """The forest of most trees, and the scores of its training rows, which `contamination` cuts."""
-
-    def __init__(self, forest: Any, X_train: Any, values: Sequence[SizeAndShare]) -> None:
-        self.forest, self._X_train, self._values = forest, X_train, values
-
-    def offset(self, size: SizeAndShare) -> Any:
-        """The score from which rows are no outliers."""
-        n, share = size
-        return -0.5 if share == "auto" else np.percentile(self._train[n], 100.0 * share)
-
-    @cached_property
-    def _train(self) -> Mapping[int, Array]:
-        cut = {n for n, share in self._values if share != "auto"}
-        return scores_of_first_trees(self.forest, self._X_train, cut)
-
-
 class IsolationFamily(PrefixFamily):
     """IsolationForest: trees are grown by a seed of their own, and depths are added in their order.
 
@@ -167,7 +153,7 @@ class IsolationFamily(PrefixFamily):
     serves = (IsolationForest,)
     free = frozenset({"n_estimators", "contamination"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         for setting in settings:
             share = setting["contamination"]
@@ -176,27 +162,31 @@ class IsolationFamily(PrefixFamily):
             if not (isinstance(share, Real) and 0 < float(share) <= 0.5):
                 raise Unsupported(f"contamination={share!r} is neither 'auto' nor a share up to 0.5")
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        values = tuple((int(s["n_estimators"]), s["contamination"]) for s in settings)
-        largest = clone(estimator).set_params(n_estimators=max(n for n, _ in values), contamination="auto")
-        for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            grown = GrownForest(fit_silently(clone(largest), fold), fold.X_train, values)
-            yield NestedAnswers(grown, values, self.responses)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        values = [(int(s["n_estimators"]), s["contamination"]) for s in settings]
+        most, cut = max(n for n, _ in values), {n for n, share in values if share != "auto"}
+        forest = fit_silently(clone(estimator).set_params(n_estimators=most, contamination="auto"), fold)
+        train_scores = cache(lambda: scores_of_first_trees(forest, fold.X_train, cut))
+        return ModelAnswers(values, partial(_isolation_responses, forest, train_scores), fits_made=1)
 
-    def responses(self, model: GrownForest, X: Any, values: Sequence[SizeAndShare]) -> Responses:
-        scores = scores_of_first_trees(model.forest, X, {n for n, _ in values})
 
-        def decisions() -> Array:
-            return np.stack([scores[size[0]] - model.offset(size) for size in values])
+def _isolation_responses(
+    forest: Any, train_scores: Callable[[], Mapping[int, Array]], X: Any, values: Sequence[SizeAndShare]
+) -> Responses:
+    """Responses of the first trees; `contamination` cuts the scores of the training rows."""
+    scores = scores_of_first_trees(forest, X, {n for n, _ in values})
 
-        return Responses(
-            predict=lambda: np.where(decisions() < 0, -1, 1),
-            decision_function=decisions,
-            score_samples=lambda: np.stack([scores[n] for n, _ in values]),
-        )
+    def offset(n: int, share: Any) -> Any:
+        return -0.5 if share == "auto" else np.percentile(train_scores()[n], 100.0 * share)
+
+    def decisions() -> Array:
+        return np.stack([scores[n] - offset(n, share) for n, share in values])
+
+    return Responses(
+        predict=lambda: np.where(decisions() < 0, -1, 1),
+        decision_function=decisions,
+        score_samples=lambda: np.stack([scores[n] for n, _ in values]),
+    )
 
 
 class BaggingFamily(PrefixFamily):
@@ -205,7 +195,7 @@ class BaggingFamily(PrefixFamily):
     serves = (BaggingClassifier, BaggingRegressor)
     fits_in_threads = True
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_known_parts(estimator)
 

@@ -11,8 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit.families.nested._prefix import CLASSIFIER_METHODS
-from manyfit.families.protocol import refused_warnings
+from manyfit.families.protocol import CLASSIFIER_METHODS, refused_warnings
 from manyfit.folds import Unsupported
 from manyfit.introspection.structural_key import structural_key
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -16,58 +16,22 @@ from manyfit.families.protocol import (
     Answers,
     Array,
     Cost,
-    Family,
-    FoldRows,
+    FoldFamily,
+    ModelAnswers,
     Responses,
-    Role,
+    Settings,
     Shape,
+    lazy_responses,
     refused_warnings,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported
-
-# The methods that scorers of a classifier call, and those of a regressor.
-CLASSIFIER_METHODS = ("predict", "predict_proba", "decision_function")
-REGRESSOR_METHODS = ("predict",)
+from manyfit.folds import Fold, Unsupported
 
 
-@dataclass(frozen=True)
-class NestedAnswers(Answers):
-    """Answers of several settings from one fitted model."""
-
-    model: Any  # fitted with the largest setting
-    values: tuple[Any, ...]  # the setting of each answer
-    # Gives the responses of some settings for rows of X.
-    responses: Callable[[Any, Any, Sequence[Any]], Responses]
-    classes: Any = None  # a list of arrays if y has several columns
-    fits_made: int = 1
-    refused: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """Classes of all targets, or 1."""
-        return 1 if self.classes is None else sum(map(np.size, self.classes))
-
-    def subset(self, settings: Sequence[int]) -> NestedAnswers:
-        return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0, refused={})
-
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        return self.responses(self.model, fold.rows(role), self.values)
-
-
-class NestedFamily(Family):
+class NestedFamily(FoldFamily):
     """Estimators whose fit with one value of a parameter holds those with other values."""
 
-    parameter: str  # the parameter that the search varies
-    result: Literal["exact"] = "exact"
-    reads = FoldRows(sparse=True, weights=True, device=False)
-
-    @property
-    def free(self) -> frozenset[str]:  # type: ignore[override]
-        """The parameter that nests, and no other."""
-        return frozenset({self.parameter})
-
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         for name in ("warm_start", "verbose", "oob_score"):
             if getattr(estimator, name, False):
                 raise Unsupported(f"{name}={getattr(estimator, name)!r} is fitted by scikit-learn alone")
@@ -82,35 +46,32 @@ class NestedFamily(Family):
                 "split then holds the others.",
             )
 
-    def largest(self, values: Sequence[Any]) -> Any:
-        """The setting whose fit holds those of all `values`."""
-        raise NotImplementedError
-
     def responses(self, model: Any, X: Any, values: Sequence[Any]) -> Responses:
         """The responses of the fits with each of `values`, for rows of X."""
         raise NotImplementedError
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        values = tuple(setting[self.parameter] for setting in settings)
-        largest = clone(estimator).set_params(**{self.parameter: self.largest(values)})
-        for i in range(folded.n_splits):
-            model = fit_silently(clone(largest), folded.fold(i))
-            classes = model.classes_ if is_classifier(model) else None
-            yield NestedAnswers(model, values, self.responses, classes)
+    def answers(self, model: Any, values: Sequence[Any], fits_made: int = 1) -> ModelAnswers:
+        """Answers for settings that are in one model, or in several of which the first tells the classes."""
+        any_model = next(iter(model.values())) if isinstance(model, Mapping) else model
+        classes = any_model.classes_ if is_classifier(any_model) else None
+        return ModelAnswers(values, partial(self.responses, model), classes=classes, fits_made=fits_made)
 
 
 class PrefixFamily(NestedFamily):
     """Ensembles whose fit with fewer members is the start of the fit with more of them."""
 
-    parameter = "n_estimators"
+    parameter = "n_estimators"  # that says how many
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    @property
+    def free(self) -> frozenset[str]:  # type: ignore[override]
+        """The number of members, and no other parameter."""
+        return frozenset({self.parameter})
+
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         self.require_counts(settings)
 
-    def require_counts(self, settings: Sequence[Mapping[str, Any]]) -> None:
+    def require_counts(self, settings: Settings) -> None:
         """Raise `Unsupported` if a number of members is none."""
         for setting in settings:
             value = setting[self.parameter]
@@ -118,10 +79,12 @@ class PrefixFamily(NestedFamily):
             if not isinstance(value, numbers.Integral):
                 raise Unsupported(f"{self.parameter}={value!r} is not an integer")
 
-    def largest(self, values: Sequence[Any]) -> Any:
-        return max(values)
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        values = [setting[self.parameter] for setting in settings]
+        longest = clone(estimator).set_params(**{self.parameter: max(values)})
+        return self.answers(fit_silently(longest, fold), values)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         members = [float(setting[self.parameter]) for setting in settings]
         columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
         one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))
@@ -134,16 +97,6 @@ class PrefixFamily(NestedFamily):
             return np.stack([getattr(first_members(model, n), method)(X) for n in values])
 
         return lazy_responses(model, of_all)
-
-
-def lazy_responses(model: Any, of_all: Callable[[str], Array]) -> Responses:
-    """Responses of each method that the model has, computed by `of_all` when they are read."""
-    methods = CLASSIFIER_METHODS if is_classifier(model) else REGRESSOR_METHODS
-
-    def later(method: str) -> Callable[[], Array]:
-        return lambda: of_all(method)
-
-    return Responses(**{name: later(name) for name in methods if hasattr(model, name)})
 
 
 def first_members(model: Any, n: int) -> Any:

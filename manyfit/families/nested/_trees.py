@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -18,14 +18,21 @@ from sklearn.tree import (
 
 from manyfit._compat import prune_tree, tree_with_nodes
 from manyfit.families.nested._prefix import (
-    NestedAnswers,
     NestedFamily,
     fit_silently,
-    lazy_responses,
     stack_responses,
 )
-from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family, require_number
-from manyfit.folds import FoldedData, Unsupported
+from manyfit.families.protocol import (
+    Answers,
+    Cost,
+    Responses,
+    Settings,
+    Shape,
+    lazy_responses,
+    register_family,
+    require_number,
+)
+from manyfit.folds import Fold, Unsupported
 
 # The most leaves, and alpha.
 Size = tuple[int | None, float]
@@ -44,31 +51,23 @@ class TreeFamily(NestedFamily):
     serves = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)
     free = frozenset({"ccp_alpha", "max_leaf_nodes"})
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         super().check(estimator, settings)
         require_sizes(settings)
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
         one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))
         grown = len(largest(settings))
         return Cost(one * grown, one * len(settings), fits=shape.n_splits * grown)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
-    ) -> Iterator[Answers]:
-        sizes = tuple((setting["max_leaf_nodes"], setting["ccp_alpha"]) for setting in settings)
-        for i in range(folded.n_splits):
-            grown = {
-                limited: fit_silently(
-                    clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0),
-                    folded.fold(i),
-                    many_targets=True,
-                )
-                for limited, most in largest(settings).items()
-            }
-            classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
-            yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
+    def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
+        grown = {}
+        for limited, most in largest(settings).items():
+            tree = clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0)
+            grown[limited] = fit_silently(tree, fold, many_targets=True)
+        sizes = [(setting["max_leaf_nodes"], setting["ccp_alpha"]) for setting in settings]
+        return self.answers(grown, sizes, len(grown))
 
     def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
         """See `NestedFamily`; `model` holds the trees that were grown with a limit and without."""
@@ -80,7 +79,7 @@ class TreeFamily(NestedFamily):
         return lazy_responses(next(iter(model.values())), of_all)
 
 
-def require_sizes(settings: Sequence[Mapping[str, Any]]) -> None:
+def require_sizes(settings: Settings) -> None:
     """Raise `Unsupported` if scikit-learn would refuse a size of a tree."""
     for setting in settings:
         most = setting["max_leaf_nodes"]
@@ -89,7 +88,7 @@ def require_sizes(settings: Sequence[Mapping[str, Any]]) -> None:
             raise Unsupported(f"max_leaf_nodes={most!r} is not an integer from 2")
 
 
-def largest(settings: Sequence[Mapping[str, Any]]) -> dict[bool, int | None]:
+def largest(settings: Settings) -> dict[bool, int | None]:
     """The largest limit of the leaves, by whether there is one."""
     limits = [setting["max_leaf_nodes"] for setting in settings]
     given = [most for most in limits if most is not None]

@@ -10,6 +10,13 @@ from manyfit.families.protocol._answers import (
     Role,
 )
 from manyfit.families.protocol._catalog import WRAPPERS
+from manyfit.families.protocol._fold_family import (
+    CLASSIFIER_METHODS,
+    FoldFamily,
+    ModelAnswers,
+    lazy_responses,
+    made_or_refused,
+)
 from manyfit.families.protocol._left_out import LeavesOut, LeavesRowsOut, LeftOut
 from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
 from manyfit.families.protocol._protocol import (
@@ -21,6 +28,8 @@ from manyfit.families.protocol._protocol import (
     FoldRows,
     Iterations,
     MomentSums,
+    Setting,
+    Settings,
     Shape,
 )
 from manyfit.families.protocol._recorded_warnings import recorded_warnings, refused_warnings
@@ -37,6 +46,7 @@ from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
 from manyfit.folds import Array
 
 __all__ = [
+    "CLASSIFIER_METHODS",
     "STOPS_EARLY",
     "WRAPPERS",
     "AffineStep",
@@ -46,22 +56,28 @@ __all__ = [
     "ColumnStep",
     "Cost",
     "Family",
+    "FoldFamily",
     "FoldRows",
     "Iterations",
     "LeavesOut",
     "LeavesRowsOut",
     "LeftOut",
     "LinearAnswers",
+    "ModelAnswers",
     "MomentSums",
     "Predictions",
     "Responses",
     "Role",
+    "Setting",
+    "Settings",
     "Shape",
     "SolvesSubsets",
     "SubsetAnswers",
     "affine_step_of",
     "column_step_of",
     "family_of",
+    "lazy_responses",
+    "made_or_refused",
     "recorded_warnings",
     "refused_warnings",
     "register_affine_step",

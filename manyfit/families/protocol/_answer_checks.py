@@ -17,27 +17,9 @@ def require_valid_answers(
     n_targets: int,
     fold: Callable[[], Fold],
 ) -> None:
-    """Raise ValueError, with the family and the fact, if answers do not fit their fold.
+    """Raise ValueError, with the family and the fact, if answers for one fold do not fit it.
 
-    Parameters
-    ----------
-    family : Family
-        The family that gave them.
-    answers : Answers
-        Its answers for one fold.
-    n_settings : int
-        Settings that it was given.
-    n_features : int
-        Columns of X, which coefficients are for.
-    n_targets : int
-        Columns of y.
-    fold : callable
-        Gives the fold; called for predictions only.
-
-    Raises
-    ------
-    ValueError
-        If a shape, the classes or a key of `refused` does not fit.
+    `fold` gives the fold; it is called for predictions only.
     """
     wrong = None
     if not all(j in range(n_settings) for j in answers.refused):

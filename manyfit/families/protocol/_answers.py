@@ -195,9 +195,7 @@ class LinearAnswers(Answers):
         return (self.flat, type(self))
 
     def subset(self, settings: Sequence[int]) -> LinearAnswers:
-        index, linear = list(settings), self.linear
-        some = LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin)
-        return replace(self, linear=some, refused={}, roundings=())
+        return replace(self, linear=self.linear.subset(settings), refused={}, roundings=())
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Predictions, from one matrix product for all settings."""
@@ -214,14 +212,10 @@ class LinearAnswers(Answers):
     @staticmethod
     def joined(parts: Sequence[LinearAnswers]) -> LinearAnswers:
         """The answers of some groups of a fold, one after the other; they share the columns of X."""
-        linear, refused, n = [one.linear for one in parts], dict[int, str](), 0
+        refused, n = dict[int, str](), 0
         for one in parts:
             refused.update({n + j: why for j, why in one.refused.items()})
             n += one.linear.coef.shape[1]
-        joined = LinearPredictors(
-            np.concatenate([one.coef for one in linear], axis=1),
-            np.concatenate([one.at_origin for one in linear]),
-            linear[0].origin,
-        )
+        joined = LinearPredictors.joined([one.linear for one in parts], 0)
         roundings = [r for one in parts for r in one.roundings or (Rounding.none(one.linear),)]
         return replace(parts[0], linear=joined, refused=refused, roundings=tuple(roundings))

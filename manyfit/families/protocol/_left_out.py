@@ -1,56 +1,39 @@
 """Families that tell the residuals of rows left out of a fit from one fit of all rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyfit.families.protocol._answers import Answers, Predictions
-from manyfit.families.protocol._protocol import Shape
+from manyfit.families.protocol._protocol import Settings, Shape
 from manyfit.folds import Array, FoldedMatrix
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Residuals of the test rows of k splits with m test rows each, for s settings and q targets.
+    """Residuals of the test rows of k splits with m test rows each, for s settings and q targets."""
 
-    Attributes
-    ----------
-    splits : ndarray of int of shape (k,)
-        The splits.
-    targets : ndarray of shape (k, m, q)
-        The numbers of y.
-    residuals : ndarray of shape (k, m, s, q)
-        Targets less predictions of the fit without these rows.
-    merged : ndarray of bool of shape (k, s)
-        Answers that are not known: the fit without the rows is too far from that of all rows.
-    lost : ndarray of bool of shape (k, s)
-        Answers that rounding may change too much.
-    """
-
-    splits: Array
-    targets: Array
-    residuals: Array
+    splits: Array  # (k,)
+    targets: Array  # (k, m, q), the numbers of y
+    residuals: Array  # (k, m, s, q), targets less predictions of the fit without these rows
+    # (k, s), answers that are not known: the fit without the rows is too far from that of all rows.
     merged: Array
-    lost: Array
+    lost: Array  # (k, s), answers that rounding may change too much
 
 
 class LeavesOut(ABC):
     """A family whose fits without some rows follow from the fit of all rows."""
 
     @abstractmethod
-    def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
+    def leaves_out(self, estimator: Any, settings: Settings, shape: Shape) -> bool:
         """Whether that takes fewer operations than moments of each training set."""
 
     @abstractmethod
     def leave_out(
-        self,
-        estimator: Any,
-        settings: Sequence[Mapping[str, Any]],
-        data: FoldedMatrix,
-        squares: bool = False,
+        self, estimator: Any, settings: Settings, data: FoldedMatrix, squares: bool = False
     ) -> Iterator[LeftOut]:
         """The residuals of all test rows, some splits at a time; raises `Unsupported` if it cannot.
 
@@ -66,9 +49,7 @@ class LeavesRowsOut(ABC):
     """A family that tells the predictions for each row, by the fit without it, from one fit of all rows."""
 
     @abstractmethod
-    def leave_rows_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Array
-    ) -> Answers:
+    def leave_rows_out(self, estimator: Any, settings: Settings, X: Any, y: Array) -> Answers:
         """Answers whose test rows are all rows; raises `Unsupported` if it cannot.
 
         X is an array of float64 on the host, and y has a number or label for each row.

@@ -33,18 +33,10 @@ def require_number(name: str, value: Any, *, positive: bool = False) -> None:
 
 
 def require_usual_numbers(params: Mapping[str, Any]) -> None:
-    """Refuse numbers among parameters that are not of Python's or NumPy's usual types.
+    """Refuse numbers among parameters, by name, that are not of Python's or NumPy's usual types.
 
-    Parameters
-    ----------
-    params : mapping of str to object
-        Parameters by name. Whatever is no number, such as a text or an array, is not looked at.
-
-    Raises
-    ------
-    Unsupported
-        If one is of a type of its own (a Fraction, a Decimal, a subclass of float), complex, of fewer than 32
-        or more than 64 bits, or an integer of more than 64 bits.
+    These are numbers of a type of their own (a Fraction, a Decimal, a subclass of float), complex ones, those
+    of fewer than 32 or more than 64 bits, and integers of more than 64 bits.
     """
     for name, value in params.items():
         if isinstance(value, numbers.Number) and not _is_usual(value):

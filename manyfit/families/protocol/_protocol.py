@@ -9,6 +9,10 @@ from typing import Any, Literal, Protocol
 from manyfit.families.protocol._answers import Answers
 from manyfit.folds import FoldColumns, TransformedMoments
 
+Setting = Mapping[str, Any]
+"""Values of the free parameters, by name."""
+Settings = Sequence[Setting]
+
 
 @dataclass(frozen=True)
 class MomentSums:
@@ -71,9 +75,13 @@ class ClassSums(FoldRows):
         See `FoldRows`.
     products : bool
         Whether sums of products of columns are read, not of squares alone.
+    counts : bool
+        Whether sums of the columns alone are read, of sparse rows in chunks. All other rows are read fold by
+        fold, as with `FoldRows`.
     """
 
     products: bool = False
+    counts: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,14 +173,14 @@ class Family:
     path_params: frozenset[str] = frozenset()
     fits_in_threads: bool = False
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         """Raise `Unsupported` with the reason if an estimator, or one of its settings, is not served."""
 
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
         """Why scikit-learn's own fit does not stop by its gradient, from parameters and sizes; or None."""
         return None
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         """Operations of the shared and of the individual fits of some settings.
 
         Parameters
@@ -191,9 +199,7 @@ class Family:
         """
         raise NotImplementedError
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: Any
-    ) -> Iterable[Answers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: Any) -> Iterable[Answers]:
         """Answer all settings on each fold of `folded`, in order.
 
         Parameters

@@ -142,11 +142,5 @@ def register_column_step(step: ColumnStep) -> None:
 
 
 def column_step_of(cls: type) -> ColumnStep | None:
-    """The step that reads columns for exactly this type of estimator.
-
-    Returns
-    -------
-    ColumnStep or None
-        None if none is registered for `cls` itself.
-    """
+    """The step that reads columns for exactly this type of estimator, or None."""
     return _column_steps.get(cls)

@@ -1,42 +1,24 @@
 """Families that answer one setting for many sets of columns at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manyfit.families.protocol._answers import LinearAnswers
+from manyfit.families.protocol._protocol import Setting
 from manyfit.folds import Array, Moments, TransformedMoments
 from manyfit.metrics.scoring import Residuals, lost_predictions
 
 
 @dataclass(frozen=True)
 class SubsetAnswers(LinearAnswers):
-    """Answers for m sets of columns, with bounds of what rounding did to them.
+    """Answers for m sets of columns, with bounds of what rounding did to them."""
 
-    Attributes
-    ----------
-    linear : LinearPredictors
-        One for each set, refused ones included.
-    refused : mapping of int to str
-        See `Answers`.
-    roundings : tuple of Rounding
-        None.
-    flat : bool
-        See `LinearAnswers`.
-    noise : ndarray of shape (m, q)
-        How far the coefficients of a set may be off, in units of `unit`.
-    unit : ndarray of shape (p, m)
-        A unit for the coefficient of each column of X.
-    centre : ndarray of shape (p,)
-        The point of X at which errors of coefficients change no prediction.
-    """
-
-    noise: Array = field(kw_only=True)
-    unit: Array = field(kw_only=True)
-    centre: Array = field(kw_only=True)
+    noise: Array = field(kw_only=True)  # (m, q), how far coefficients may be off, in units of `unit`
+    unit: Array = field(kw_only=True)  # (p, m), a unit for the coefficient of each column of X
+    centre: Array = field(kw_only=True)  # (p,), where errors of coefficients change no prediction
 
     @property
     def checks_rounding(self) -> bool:  # type: ignore[override]
@@ -56,7 +38,7 @@ class SolvesSubsets(ABC):
 
     @abstractmethod
     def fit_subsets(
-        self, estimator: Any, setting: Mapping[str, Any], view: TransformedMoments, subsets: Array
+        self, estimator: Any, setting: Setting, view: TransformedMoments, subsets: Array
     ) -> SubsetAnswers:
         """The answers for m sets of k features of a fold, (m, k); raises `Unsupported` if it cannot.
 

@@ -1,16 +1,24 @@
 """PoissonRegressor, GammaRegressor and TweedieRegressor with a logarithmic link, all alpha at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
-from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import (
+    Array,
+    Cost,
+    Family,
+    Iterations,
+    Settings,
+    Shape,
+    register_family,
+    require_number,
+)
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
-from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfTweedie
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
@@ -32,7 +40,7 @@ class TweedieFamily(Family):
     reads = Iterations()
     path_params = PATH_PARAMS
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         power = _power(estimator)
         # Others are not convex under a logarithmic link, or have another link.
         if not 1 <= power <= 2 or getattr(estimator, "link", "log") not in ("auto", "log"):
@@ -42,12 +50,10 @@ class TweedieFamily(Family):
         for setting in settings:
             require_number("alpha", setting["alpha"])
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         return pass_cost(len(settings), shape)
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[GLMAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         power = _power(estimator)
         y = np.asarray(folded.targets, dtype=np.float64)
         smallest = y.min()
@@ -67,7 +73,7 @@ class TweedieFamily(Family):
             stopping=_stopping(estimator, power, y, folded),
             start=_log_means(y, folded),
         )
-        yield from linked_answers(fit_path(folded, model, LBFGS()), LogLink())
+        yield from linked_answers(fit_path(folded, model), LogLink())
 
 
 def _stopping(estimator: Any, power: float, y: Array, data: PassData) -> Stopping:

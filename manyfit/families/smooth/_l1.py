@@ -3,7 +3,7 @@
 The certificate is liblinear's own: the sum of what the subgradient of each coefficient is off zero.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from manyfit.families.protocol import Array, Cost, Shape, recorded_warnings
+from manyfit.families.protocol import Array, Cost, Settings, Shape, recorded_warnings
 from manyfit.families.smooth._quadratic import minimise_with_l1
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import PassData, Unsupported
@@ -109,11 +109,7 @@ class TrainingRows:
 
 
 def fit_l1_path(
-    estimator: Any,
-    settings: Sequence[Mapping[str, Any]],
-    data: PassData,
-    codes: Array,
-    class_weight: Array | None,
+    estimator: Any, settings: Settings, data: PassData, codes: Array, class_weight: Array | None
 ) -> Iterator[PathSolution]:
     """A solution for each split. scikit-learn fits all settings on the first, unless optima are asked for."""
     C = np.array([float(setting["C"]) for setting in settings])

@@ -1,18 +1,26 @@
 """LinearSVC and LinearSVR with squared losses, all C at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.families.protocol import Array, Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import (
+    Array,
+    Cost,
+    Family,
+    Iterations,
+    Settings,
+    Shape,
+    register_family,
+    require_number,
+)
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
 from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
-from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
@@ -22,7 +30,32 @@ from manyfit.folds import PassData, Unsupported, require_classes
 __all__ = ["LINEAR_SVC", "LINEAR_SVR"]
 
 
-class LinearSVCFamily(Family):
+class _SquaredLossFamily(Family):
+    """Estimators of liblinear with a squared loss, whose Newton's method the gradient stops."""
+
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    reads = Iterations()
+    path_params = PATH_PARAMS
+
+    def check(self, estimator: Any, settings: Settings) -> None:
+        require_usual_intercept(estimator)
+        if estimator.verbose:
+            raise Unsupported("verbose follows single fits")
+        for setting in settings:
+            require_number("C", setting["C"], positive=True)
+
+    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
+        dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
+        if dual:
+            return f"dual={estimator.dual!r} goes through the rows in random order, and no gradient stops it"
+        return None
+
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
+        return pass_cost(len(settings), shape, coupled=False)
+
+
+class LinearSVCFamily(_SquaredLossFamily):
     """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
 
     Reference: sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged
@@ -30,27 +63,15 @@ class LinearSVCFamily(Family):
     """
 
     serves = (LinearSVC,)
-    free = frozenset({"C"})
-    result: Literal["converged"] = "converged"
-    reads = Iterations()
-    path_params = PATH_PARAMS
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
             raise Unsupported("only the squared hinge loss with the l2 penalty is smooth")
         if estimator.multi_class != "ovr":
             raise Unsupported("multi_class='crammer_singer' has an objective of its own")
-        _check(estimator, settings)
+        super().check(estimator, settings)
 
-    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
-        return _other_stopping_rule(estimator, shape)
-
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return pass_cost(len(settings), shape, coupled=False)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[GLMAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         classes, codes = np.unique(folded.targets, return_inverse=True)
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
@@ -69,62 +90,33 @@ class LinearSVCFamily(Family):
             )
             # Each row of either class has a loss of one at the start.
             model = _model(estimator, settings, rowwise, rarest_share(own, folded), 1.0)
-            fits.append(fit_path(folded, model, LBFGS()))
+            fits.append(fit_path(folded, model))
         fitted = map(PathSolution.side_by_side, zip(*fits, strict=True))
         yield from linked_answers(fitted, Decisions(classes))
 
 
-class LinearSVRFamily(Family):
+class LinearSVRFamily(_SquaredLossFamily):
     """LinearSVR: ``C sum_i s_i max(0, |z_i - y_i| - epsilon)^2 + ||w||^2 / 2``, the intercept penalised.
 
     Reference: sklearn.svm.LinearSVR (1.9) and liblinear.
     """
 
     serves = (LinearSVR,)
-    free = frozenset({"C"})
-    result: Literal["converged"] = "converged"
-    reads = Iterations()
-    path_params = PATH_PARAMS
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.loss != "squared_epsilon_insensitive":
             raise Unsupported("only the squared epsilon-insensitive loss is smooth")
         require_number("epsilon", estimator.epsilon)
-        _check(estimator, settings)
+        super().check(estimator, settings)
 
-    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
-        return _other_stopping_rule(estimator, shape)
-
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return pass_cost(len(settings), shape, coupled=False)
-
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[GLMAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
-        yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
+        yield from linked_answers(fit_path(folded, model), Identity())
 
 
-def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-    require_usual_intercept(estimator)
-    if estimator.verbose:
-        raise Unsupported("verbose follows single fits")
-    for setting in settings:
-        require_number("C", setting["C"], positive=True)
-
-
-def _other_stopping_rule(estimator: Any, shape: Shape) -> str | None:
-    dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
-    if dual:
-        return f"dual={estimator.dual!r} goes through the rows in random order, and no gradient stops it"
-    return None
-
-
-def _model(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: RowLoss, rarest: float, loss: float
-) -> Model:
+def _model(estimator: Any, settings: Settings, rowwise: RowLoss, rarest: float, loss: float) -> Model:
     C = np.array([float(setting["C"]) for setting in settings])
     return Model(
         rowwise,

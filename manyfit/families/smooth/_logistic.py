@@ -1,6 +1,6 @@
 """LogisticRegression with an l2 penalty, all C at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
@@ -8,14 +8,21 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
+from manyfit.families.protocol import (
+    Cost,
+    Family,
+    Iterations,
+    Settings,
+    Shape,
+    register_family,
+    require_number,
+)
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
 from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
 from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
-from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, STEEP, Stopping, loss_resolution
@@ -45,7 +52,7 @@ class LogisticFamily(Family):
     reads = Iterations()
     path_params = PATH_PARAMS
 
-    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.solver == "liblinear":
             require_usual_intercept(estimator)
         elif estimator.solver not in SOLVERS:
@@ -68,14 +75,12 @@ class LogisticFamily(Family):
             return f"solver={estimator.solver!r} stops where coefficients change little, not by the gradient"
         return None
 
-    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         if _penalty(estimator) == "l1":
             return l1_cost(len(settings), shape)
         return pass_cost(len(settings), shape, coupled=estimator.solver != "liblinear")
 
-    def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[GLMAnswers]:
+    def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         classes, codes = np.unique(folded.targets, return_inverse=True)
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
@@ -102,7 +107,7 @@ class LogisticFamily(Family):
         if estimator.solver == "liblinear":
             model = _as_liblinear(model, estimator, rarest_share(codes, folded))
             link = Probabilities(classes, keeps_single=False)
-        yield from linked_answers(fit_path(folded, model, LBFGS()), link)
+        yield from linked_answers(fit_path(folded, model), link)
 
 
 def _as_liblinear(model: Model, estimator: Any, rarest: float) -> Model:

@@ -9,17 +9,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
+from manyfit.folds.encodings._known_numbers import apply_function
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._classes import merge_spreads
 from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.rows._chunk_reduction import ChunkReduction
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._atoms import Array, Rows
 
-Array = NDArray[Any]
 Function = Callable[[Array], Array] | None
 
 # Numbers of a read by which a point amid a column is found.
@@ -106,12 +105,10 @@ class SumColumns:
         return [self._sums(table.numbers(c), local[1:]) for c in range(table.shape[1])]
 
     def _sums(self, values: Array, atoms: Sequence[Rows]) -> ColumnSums | str:
-        if self.function is not None:
-            with np.errstate(all="ignore"):
-                changed = self.function(values)
-            if not np.array_equal(np.isfinite(changed), np.isfinite(values)):
-                return "a function has no finite value for an entry of X"
-            values = changed
+        changed = apply_function(self.function, values)
+        if not np.array_equal(np.isfinite(changed), np.isfinite(values)):
+            return "a function has no finite value for an entry of X"
+        values = changed
         if np.isinf(values).any():
             return "X holds infinity"
         is_gap = np.isnan(values)
@@ -214,8 +211,4 @@ class ReadNumbers:
     function: Function
 
     def __call__(self, X: Any, rows: slice, table: Table, local: list[Rows]) -> list[tuple[slice, Array]]:
-        values = table.numbers(0)
-        if self.function is not None:
-            with np.errstate(all="ignore"):
-                values = self.function(values)
-        return [(rows, values)]
+        return [(rows, apply_function(self.function, table.numbers(0)))]

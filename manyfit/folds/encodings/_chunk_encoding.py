@@ -10,26 +10,25 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import EncodedFold, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
-from manyfit.folds.encodings._known_numbers import KnownNumbers, SummedNumbers
+from manyfit.folds.encodings._known_numbers import KnownNumbers, SummedNumbers, apply_function
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.moments._classes import merge_spreads
-from manyfit.folds.moments._host import median_row
+from manyfit.folds.moments._host import evenly_spread, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, ordered
-from manyfit.folds.rows.chunks._rows import ChunkRows, evenly_spread
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.rows.chunks._passes import Held
+from manyfit.folds.rows.chunks._rows import ChunkRows
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
+from manyfit.folds.splits._atoms import Array, Rows
 
-Array = NDArray[Any]
 Function = Callable[[Array], Array] | None
 
 
@@ -37,6 +36,7 @@ class ChunkEncoding(ChunkSums, Encoding):
     """`Encoding` of an X in chunks. A pass reads the columns of numbers that G holds, and no others."""
 
     table: ChunkTable
+    read_by_sklearn = False
 
     def _empty(self) -> ChunkEncoding:
         return ChunkEncoding(self.table)
@@ -77,10 +77,7 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def _numbers_in_chunk(self, j: int, function: Function, table: Table, place: int) -> Array:
         """The columns of G of a column of X, in the rows of a chunk."""
-        values = table.numbers(place)
-        if function is not None:
-            with np.errstate(all="ignore"):
-                values = function(values)
+        values = apply_function(function, table.numbers(place))
         if not self.number_has_gaps(j, function):
             return values
         gaps = np.isnan(values)

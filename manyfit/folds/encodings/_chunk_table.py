@@ -9,7 +9,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit._config.sizes import format_count
 from manyfit.exceptions import Unsupported
@@ -27,9 +26,7 @@ from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.rows._merge_tree import MergeTree
 from manyfit.folds.rows.chunks._rows import ChunkRows
-from manyfit.folds.splits._atoms import AtomGroup
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, AtomGroup
 
 # Columns that are kept in memory take at most one in so many bytes of the limit, and codes two.
 KEPT_PARTS = 4
@@ -53,6 +50,7 @@ class ChunkTable(Table):
         self._together: list[tuple[int, ...]] = [tuple(range(self.shape[1]))]
         self._kept: dict[tuple[int, Function], Array] = {}
         self._categories: dict[int, Categories] = {}
+        self._unread: dict[int, str] = {}  # columns whose categories are not read, and why
         self._sums: dict[tuple[int, Function], ColumnSums | str] = {}
 
     def like(self) -> ChunkTable:
@@ -144,8 +142,14 @@ class ChunkTable(Table):
             self._sums[j, function] = "a column of X holds no number" if is_empty else one
 
     def categories(self, j: int) -> Categories:
+        if j in self._unread:
+            raise Unsupported(self._unread[j])
         if j not in self._categories:
-            self._categorize(self._beside(j, self._categories, numbers=self.kinds[j][0] is not None))
+            try:
+                self._categorize(self._beside(j, self._categories, numbers=self.kinds[j][0] is not None))
+            except Unsupported as why:
+                self._unread[j] = str(why)
+                raise
         return self._categories[j]
 
     def _categorize(self, columns: list[int]) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.splits._atoms import Array
 
-Array = NDArray[Any]
 FLOAT64 = np.dtype(np.float64)
 
 
@@ -181,6 +180,7 @@ class FoldColumns:
     parts: tuple[Part, ...]  # in the order of the columns
     # The first row of a frame with these columns, by which columns are chosen by name; None for arrays.
     head: Any = None
+    unscored: str = ""  # why scikit-learn cannot transform the test rows; empty if it can
 
     @classmethod
     def start(cls, fold: EncodedFold) -> FoldColumns:
@@ -241,6 +241,15 @@ class FoldColumns:
             of_X = tuple(part.j for part in parts if not isinstance(part, LinearColumns))
             head = self.fold.encoding.table.head(of_X)
         return replace(self, parts=parts, head=head)
+
+    def without_scores(self, why: str) -> FoldColumns:
+        """The columns of a fold of which scikit-learn can fit the rows, and cannot transform the test rows.
+
+        Raises `Unsupported` with the reason if scikit-learn reads X, and so makes the fit.
+        """
+        if self.fold.encoding.read_by_sklearn:
+            raise Unsupported(why)
+        return replace(self, unscored=self.unscored or why)
 
     def changed(self, parts: Sequence[Part]) -> FoldColumns:
         """Other columns, as the array that a step returns."""
@@ -303,16 +312,19 @@ class FoldColumns:
         root = self.fold.moments
         view = _behind(root, linear)
         eps = float(np.finfo(np.float32 if linear.is_rounded else np.float64).eps)
-        return replace(view, is_sparse=linear.stored is not None, eps=max(view.eps, eps))
+        return replace(
+            view, is_sparse=linear.stored is not None, eps=max(view.eps, eps), unscored=self.unscored
+        )
 
     @property
     def without_moments(self) -> TransformedMoments:
         """The columns as a map of G, for passes over G: the moments are left empty."""
         linear = self._in_double
         encoding = self.fold.encoding
-        return TransformedMoments.of_map(
+        view = TransformedMoments.of_map(
             encoding.middle, linear.matrix(encoding.shape[1]), linear.constant, self.fold.n_train
         )
+        return replace(view, unscored=self.unscored)
 
 
 def _behind(root: TransformedMoments, linear: LinearColumns) -> TransformedMoments:

@@ -8,15 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
-from manyfit.folds.encodings._known_numbers import KnownNumbers
+from manyfit.folds.encodings._known_numbers import KnownNumbers, apply_function
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.rows._mixed import MixedRows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # The columns of G are made for so many rows at a time, which a cache holds.
 MADE_ROWS = 4096
@@ -53,9 +51,13 @@ class Encoding(MixedRows):
         How often a fold has asked to divide a column into ranges.
     asked : set
         Keys of the columns that were asked for since it was last emptied.
+    read_by_sklearn : bool
+        Whether scikit-learn can read X, too.
     most_made : int or None
         How many columns a step may make; None for no limit.
     """
+
+    read_by_sklearn = True
 
     def __init__(self, table: Table, most_made: int | None = None) -> None:
         self.table, self.most_made = table, most_made
@@ -102,13 +104,10 @@ class Encoding(MixedRows):
         """A column of numbers, NaN in gaps, behind an elementwise function; and the median of its values."""
         key = (j, function)
         if key not in self._numbers:
-            values = self.table.numbers(j)
-            if function is not None:
-                with np.errstate(all="ignore"):
-                    changed = function(values)
-                if not np.array_equal(np.isfinite(changed), np.isfinite(values)):
-                    raise Unsupported(f"a function has no finite value for an entry of {self.name(j)}")
-                values = changed
+            raw = self.table.numbers(j)
+            values = apply_function(function, raw)
+            if not np.array_equal(np.isfinite(values), np.isfinite(raw)):
+                raise Unsupported(f"a function has no finite value for an entry of {self.name(j)}")
             if not (np.isfinite(values) | np.isnan(values)).all():
                 raise Unsupported(f"{self.name(j)} holds infinity")
             known = values[~np.isnan(values)]

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
+
+
+def apply_function(function: Callable[[Array], Array] | None, values: Array) -> Array:
+    """Numbers behind an elementwise function, or without one; numbers that are not finite make no warning."""
+    if function is None:
+        return values
+    with np.errstate(all="ignore"):
+        return function(values)
 
 
 class KnownNumbers:

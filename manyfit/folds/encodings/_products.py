@@ -16,13 +16,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._columns import EncodedFold, LinearColumns, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 MARK = -1  # in place of a power: the mark of a gap
 # Numbers of X stand for themselves if, by their mean and spread, a scaled power loses a digit at most.

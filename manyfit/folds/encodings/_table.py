@@ -10,11 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
+from manyfit.folds.splits._atoms import Array
 
-Array = NDArray[Any]
 # Names of dtypes of pandas (nullable), Arrow and polars. float16 and longer floats are left to scikit-learn.
 _FLOATS = ("float32", "float64", "float[pyarrow]", "double[pyarrow]")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from manyfit._compat import align_sparse
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._term_counts import TermCounts
-from manyfit.folds.encodings._vocabulary import LearnedVocabulary
 
 
 class TermSelection:
@@ -110,3 +110,35 @@ def _first_mentions(counts: TermCounts, row: NDArray[np.int32]) -> NDArray[np.in
     place = row.astype(np.int64) << 32 | counts.places
     place[row < 0] = np.iinfo(np.int64).max
     return np.minimum.reduceat(place, counts.by_term.indptr[:-1])
+
+
+class LearnedVocabulary(Mapping[str, int]):
+    """The numbers of some terms of `all_terms`, in an order; copies and pickles are plain dicts.
+
+    `plain`: the numbers are Python's integers, as scikit-learn has them without `max_features`.
+    """
+
+    def __init__(
+        self, all_terms: NDArray[Any], terms: NDArray[Any], numbers: NDArray[Any], plain: bool
+    ) -> None:
+        self._all_terms, self._terms, self._numbers, self._plain = all_terms, terms, numbers, plain
+
+    @cached_property
+    def _found(self) -> dict[str, int]:
+        numbers = self._numbers.tolist() if self._plain else self._numbers.astype(np.int64)
+        return dict(zip(self._all_terms[self._terms].tolist(), numbers, strict=True))
+
+    def __getitem__(self, term: str) -> int:
+        return self._found[term]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __deepcopy__(self, memo: Any) -> dict[str, int]:
+        return dict(self._found)
+
+    def __reduce__(self) -> tuple[Callable[..., dict[str, int]], tuple[dict[str, int]]]:
+        return dict, (self._found,)

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, row_blocks
+from manyfit.folds.moments._counts import ClassCounts, CountSums, count_classes
 from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
-from manyfit.folds.splits._atoms import AtomGroup
+from manyfit.folds.splits._atoms import Array, AtomGroup
 
-Array = NDArray[Any]
 _Spreads = tuple[Array, Array, Array]
 """Counts, means and squares about them."""
 
@@ -65,11 +65,13 @@ class Labels(NamedTuple):
 class ClassAtoms:
     """The rows of each class in each atom of a group that a split trains on, and their sums.
 
-    `sets` are the positions of an atom and a class with the rows that they have in common, if any.
+    `sets` are the positions of an atom and a class with the rows that they have in common, if any. `passes`
+    counts those over the rows; `weights`, (n,), are those of the fit.
     """
 
-    def __init__(self, X: Any, y: Labels, group: AtomGroup) -> None:
-        self._X, self._y, self._group = X, y, group
+    def __init__(self, X: Any, y: Labels, group: AtomGroup, weights: Array | None = None) -> None:
+        self._X, self._y, self.group, self._weights, self.passes = X, y, group, weights, 0
+        self._counts: dict[float | None, CountSums] = {}
         self._used = np.flatnonzero(group.train.any(axis=0))
         self._sets = list(self._cut())
         if not self._sets:
@@ -78,7 +80,7 @@ class ClassAtoms:
     def _cut(self) -> Iterator[tuple[int, int, Array]]:
         codes, size = self._y.codes, len(self._y.labels)
         for a, atom in enumerate(self._used):
-            rows = self._group.rows[atom]
+            rows = self.group.rows[atom]
             index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             own = codes[index]
             ordered = index[np.argsort(own, kind="stable")]
@@ -93,12 +95,14 @@ class ClassAtoms:
         return len(self._used), len(self._y.labels)
 
     def weights(self, i: int) -> Array:
-        """How often split `i` of the group trains on each atom."""
-        return np.asarray(self._group.train[i, self._used])
+        """How often split `i` trains on each atom."""
+        return np.asarray(self.group.train[i - self.group.splits.start, self._used])
 
+    @cached_property
     def moments(self) -> list[AtomMoments]:
         """Moments of the atoms for each class."""
         X: MomentSource = self._X
+        self.passes += 1
         p, rows = X.shape[1], [rows for _, _, rows in self._sets]
         summed = [one for one, _ in X.moments(np.empty((X.shape[0], 0)), rows)]
         none = Moments(0.0, 0.0, summed[0].origin, np.zeros(p), np.zeros((p, p)))
@@ -108,9 +112,9 @@ class ClassAtoms:
             parts[c][a] = one
         return [AtomMoments([(one, 0) for one in own]) for own in parts]
 
-    def merged_moments(self, atoms: list[AtomMoments], i: int) -> ClassMoments:
+    def merged_moments(self, i: int) -> ClassMoments:
         """Moments of the classes of the training rows of split `i`."""
-        merged = [one.merged(self.weights(i)) for one in atoms]
+        merged = [one.merged(self.weights(i)) for one in self.moments]
         kept = [c for c, one in enumerate(merged) if one.rows]
         if not kept:
             raise Unsupported(NO_ROWS)
@@ -122,15 +126,32 @@ class ClassAtoms:
             np.stack([merged[c].scatter for c in kept]),
         )
 
-    def spreads(self, weights: Array | None = None) -> list[_Spreads]:
+    def counts_of(self, i: int, train: Array, threshold: float | None) -> ClassCounts:
+        """Sums of the features of the classes of split `i`, which trains on `train`; for sparse chunks."""
+        if threshold not in self._counts:
+            self.passes += 1
+            self._counts[threshold] = count_classes(
+                self._X, self._y.codes, len(self._y.labels), self.group, self._weights, threshold
+            )
+        found = self._counts[threshold]
+        if not (found.is_exact or (np.diff(train) >= 0).all()):
+            raise Unsupported(
+                "the training rows are not in the order of X, on which sums of numbers depend that are no "
+                "integers"
+            )
+        return found.of_split(i - self.group.splits.start, self._y.labels, np.unique(self._y.codes[train]))
+
+    @cached_property
+    def spreads(self) -> list[_Spreads]:
         """Counts (n_atoms, n_classes), means and squares about them (n_atoms, n_classes, p).
 
-        With weights, (n,), of rows that are read in chunks, the same with them follows.
+        With weights of rows that are read in chunks, the same with them follows.
         """
         X: RowReader = self._X
+        self.passes += 1
         if hasattr(X, "held"):  # rows that are read in chunks
-            return [self._placed(one) for one in _spreads_in_chunks(X, self._sets, weights)]
-        if weights is not None:
+            return [self._placed(one) for one in _spreads_in_chunks(X, self._sets, self._weights)]
+        if self._weights is not None:
             raise Unsupported("sums within classes have no weights")
         counts, means, squares = self._placed([])
 
@@ -152,9 +173,9 @@ class ClassAtoms:
             counts[a, c], means[a, c], squares[a, c] = one
         return counts, means, squares
 
-    def merged_spreads(self, spreads: Sequence[_Spreads], i: int) -> ClassSpreads:
+    def merged_spreads(self, i: int) -> ClassSpreads:
         """Means and squares of the classes of the training rows of split `i`."""
-        repeats = self.weights(i)
+        spreads, repeats = self.spreads, self.weights(i)
         used = np.flatnonzero(repeats)  # atoms that are left out may hold NaN
         kept = np.flatnonzero((repeats[used, None] * spreads[0][0][used]).any(axis=0))
         if not kept.size:

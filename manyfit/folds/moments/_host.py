@@ -1,17 +1,13 @@
 """Sums of squares over rows in host memory, in blocks that fit a cache, by several threads."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, n_rows, row_blocks
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments, moments_from_sums
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Values in one block of rows of few columns: 0.25 MiB of float64. Centring and multiplying then run in the
 # second-level cache.
@@ -43,14 +39,18 @@ def middle(X: RowReader, Y: Array, rows: Rows) -> Array:
 
 def _sample(X: RowReader, Y: Array, rows: Rows) -> Array:
     """An odd number of rows of ``[X, Y]``, evenly spread over `rows`; zeros if there are none."""
-    size = n_rows(rows)
-    n = min(size, SAMPLED_ROWS)
-    if n == 0:
+    if not n_rows(rows):
         return np.zeros((1, X.shape[1] + Y.shape[1]))
-    n -= (n + 1) % 2
-    place = np.arange(n) * (size - 1) // max(n - 1, 1)
+    place = evenly_spread(n_rows(rows))
     index = place + rows.start if isinstance(rows, slice) else rows[place]
     return np.concatenate([X.take(index), Y[index]], axis=1, dtype=np.float64)
+
+
+def evenly_spread(n: int) -> Array:
+    """An odd number of rows among `n`, in order."""
+    some = min(n, SAMPLED_ROWS)
+    some -= (some + 1) % 2
+    return np.arange(some) * (n - 1) // max(some - 1, 1)
 
 
 def _starting_point(X: RowReader, Y: Array, rows: Rows, weights: Array | None) -> Array:

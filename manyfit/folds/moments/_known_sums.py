@@ -1,14 +1,11 @@
 """Moments of all rows of an X in chunks that an earlier pass has summed, so that a refit needs no pass."""
 
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # A mapped column whose squares are a smaller part of what was added up for them is known too badly.
 LEAST_SHARE = 1e-6

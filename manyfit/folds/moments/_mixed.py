@@ -1,28 +1,22 @@
 """Moments of rows of numbers beside one-hot columns: sums of numbers, sums by category, and cross tables."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
 from manyfit.folds._row_index import n_rows
-from manyfit.folds.moments._host import MIN_THREADED_VALUES, SAMPLED_ROWS, median_row
+from manyfit.folds.moments._host import MIN_THREADED_VALUES, evenly_spread, median_row
 from manyfit.folds.moments._moments import Moments, SummedMoments, moments_from_sums
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 
 def mixed_middle(X: MixedMatrix) -> Array:
     """The medians of the numbers of some rows, (p,); 0 for one-hot columns."""
     out = np.zeros(X.shape[1])
-    n = min(X.shape[0], SAMPLED_ROWS)
-    if n:
-        n -= (n + 1) % 2
-        out[X.places] = median_row(X.numbers[np.arange(n) * (X.shape[0] - 1) // max(n - 1, 1)])
+    if X.shape[0]:
+        out[X.places] = median_row(X.numbers[evenly_spread(X.shape[0])])
     return out
 
 

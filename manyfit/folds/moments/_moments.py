@@ -19,11 +19,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.exceptions import Unsupported
+from manyfit.folds._row_index import RowReader
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Rows are summed about a point; where its distance from their mean, squared, is more than so many
 # variances, they are summed again about the mean.
@@ -52,14 +51,8 @@ SummedMoments = list[tuple[Moments, int]]
 """Moments of some sets of rows, each with the number of rows that were read for it."""
 
 
-class MomentSource(Protocol):
+class MomentSource(RowReader, Protocol):
     """The part of `RowSource` that moments are made of."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def take(self, rows: Any) -> Array:
-        """Some rows."""
 
     def moments(self, Y: Any, atoms: Sequence[Rows], weights: Any = None) -> SummedMoments:
         """Moments of ``[X, Y]`` over each atom."""
@@ -201,3 +194,21 @@ class AtomRanges:
             self._known[new] = True
         where = np.ix_(used, columns)
         return np.asarray(self._low[where].min(axis=0) == self._high[where].max(axis=0))
+
+
+# Columns of values, weights or targets beyond this, or under its inverse, are not squared: quotients and
+# products of two of them, squared, would leave the range of float64 or lose digits at its lower end.
+MAX_SIZE = 1e70
+
+
+def require_squares(moments: Moments, i: int, role: str, dtype: np.dtype[Any]) -> Moments:
+    """The moments of the rows of a role on split `i`, if they are finite and their columns can be squared."""
+    if not np.isfinite(moments.scatter).all() or not moments.weight > 0:
+        raise Unsupported(f"the {role} rows of split {i} have no finite moments (NaN, infinity or no weight)")
+    sizes = np.maximum(np.sqrt(np.diagonal(moments.scatter) / moments.weight), np.abs(moments.mean))
+    # scikit-learn squares and sums in the dtype of X.
+    limit = min(MAX_SIZE, float(np.sqrt(1e-3 * np.finfo(dtype if dtype.kind == "f" else np.float64).max)))
+    low, high = 1.0 / limit, limit / np.sqrt(moments.rows)
+    if ((sizes > high) | ((sizes < low) & (sizes > 0.0))).any() or not low <= moments.weight <= limit:
+        raise Unsupported(f"the {role} rows of split {i} are too large or too small to be squared")
+    return moments

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from manyfit.folds._blas_threads import blas_threads
 from manyfit.folds.moments._known_sums import KnownSums
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # Blocks that are worked on at a time, at most.
 MOST_THREADS = 8

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 
 @dataclass(frozen=True)

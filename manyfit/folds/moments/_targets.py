@@ -3,17 +3,14 @@
 The products of targets among each other, which grow with the square of their number, are not summed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manyfit.folds._row_index import row_blocks
 from manyfit.folds.moments._moments import Moments, MomentSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Numbers of a block of targets that is centred at a time.
 BLOCK_NUMBERS = 2**20
@@ -64,19 +61,12 @@ def sum_targets(X: MomentSource, Y: Array, atoms: Sequence[Rows], origin: Array)
     size, found, columns = max(1, BLOCK_NUMBERS // Y.shape[1]), [], Y.T
     for rows in atoms:
         parts: list[TargetMoments] = []
-        for block in _blocks(rows, size):
+        for block in row_blocks(rows, size):
             y = (columns[:, block] if isinstance(block, slice) else columns.take(block, axis=1)).T
             part = _sum_block(np.asarray(X.take(block), dtype=np.float64) - origin, y)
             parts = [TargetMoments.merged([*parts, part], np.ones(len(parts) + 1))]
         found += parts
     return found
-
-
-def _blocks(rows: Rows, size: int) -> Iterator[Rows]:
-    if isinstance(rows, slice):
-        yield from (slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size))
-    else:
-        yield from (rows[i : i + size] for i in range(0, len(rows), size))
 
 
 def _sum_block(x: Array, y: Array) -> TargetMoments:

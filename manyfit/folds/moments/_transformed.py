@@ -10,12 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import Moments, MomentSource
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # A column whose standard deviation is less than so many machine epsilons of its mean may be a constant.
 MIN_SPREAD_EPS = 64.0
@@ -207,6 +205,7 @@ class TransformedMoments:
     # (p,), variances that the features would have if the columns that make up each of them all moved
     # together: rounding of the variances is relative to these. None if that is not known.
     sizes: Array | None = None
+    unscored: str = ""  # why scikit-learn cannot transform the test rows; empty if it can
 
     @classmethod
     def root(

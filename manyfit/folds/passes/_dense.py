@@ -5,16 +5,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds._row_index import RowReader, n_rows, row_blocks
 from manyfit.folds.moments._host import middle
 from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import DenseSample
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Values of X and of the linear predictors in one block of rows: 1 MiB of float64, about the size of a
 # second-level cache, which holds the block while it is multiplied, changed and multiplied back.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import (
     array_namespace,
@@ -26,9 +25,8 @@ from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import DenseSample
 from manyfit.folds.passes._scan import scan_device
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._atoms import Array, Rows
 
-Array = NDArray[Any]
 # An array of any library on its device.
 DeviceArray = Any
 

@@ -7,16 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
 from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import EPS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import RowSample
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Rows that are read at a time: their linear predictors for some dozens of columns fit a second-level cache.
 PIECE_ROWS = 2048

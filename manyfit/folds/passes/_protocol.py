@@ -8,12 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.passes._samples import RowSample
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 EPS = float(np.finfo(np.float64).eps)
 # Columns of coefficients from which on products with X are quick, for a dense and for a sparse X.

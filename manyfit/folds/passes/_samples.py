@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, to_host
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 
 @dataclass(frozen=True)

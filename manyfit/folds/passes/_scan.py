@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, float_dtype, to_device_of, to_host
 from manyfit.folds._row_index import RowReader, row_blocks
-from manyfit.folds.moments._host import SAMPLED_ROWS, median_row, middle
-
-Array = NDArray[Any]
+from manyfit.folds.moments._host import evenly_spread, median_row, middle
+from manyfit.folds.splits._atoms import Array
 
 # Numbers that are summed at a time: 8 MiB of float64 on the host, 64 MiB on a device.
 HOST_VALUES, DEVICE_VALUES = 2**20, 2**23
@@ -40,9 +38,7 @@ def scan_host(X: RowReader) -> Scan:
 def scan_device(X: Any) -> tuple[Array, bool]:
     """The origin and the finiteness of a dense matrix on a device; one pass, one synchronisation."""
     xp, dtype, (n, p) = array_namespace(X), float_dtype(X), X.shape
-    some = min(n, SAMPLED_ROWS)
-    some -= (some + 1) % 2
-    index = np.arange(some) * (n - 1) // max(some - 1, 1)
+    index = evenly_spread(n)
     sample = xp.reshape(xp.astype(xp.take(X, to_device_of(index, X, label="indices"), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
     n = n if xp.isdtype(X.dtype, "real floating") else 0  # integers and bools are finite
@@ -50,4 +46,4 @@ def scan_device(X: Any) -> tuple[Array, bool]:
         for block in row_blocks(slice(0, n), block_size(DEVICE_VALUES // p)):
             total += xp.sum(X[block, :], dtype=dtype)
     found = to_host(xp.concat([sample, total]), label="rows of a sample").astype(np.float64, copy=False)
-    return median_row(found[:-1].reshape(some, p)), math.isfinite(found[-1])
+    return median_row(found[:-1].reshape(-1, p)), math.isfinite(found[-1])

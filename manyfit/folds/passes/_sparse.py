@@ -2,20 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import SparseSample
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Fewest rows that one thread takes at a time.
 MIN_SPARSE_ROWS = 256
@@ -25,27 +23,40 @@ class SparsePasses(Passes):
     """Passes over a CSR matrix, forward by rows and back by features, so that threads share no sums.
 
     X is kept twice, by rows in the order of the atoms and by columns. A pass keeps one number for each row,
-    column and output, beside the result.
+    column and output, beside the result. `n_parts`: pieces of the rows and columns that threads share; None
+    for as many as there are threads.
     """
 
     eps, quick_columns = EPS, QUICK_SPARSE_COLUMNS
     single_is_quicker = False
+    n_parts: int | None = None
 
     def __init__(self, X: Any, rows: Sequence[Rows]) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0
         self.origin = np.zeros(X.shape[1])
         self.kept_per_column = 3 * X.shape[0]
-        n_pieces = max(1, blas_threads())
         self._n_rows = sum(map(n_rows, rows))
-        size = max(MIN_SPARSE_ROWS, self._n_rows // (4 * n_pieces))
-        self._pieces = [
-            _Piece(a, piece, X[piece]) for a, own in enumerate(rows) for piece in row_blocks(own, size)
+
+    @property
+    def _n_pieces(self) -> int:
+        return self.n_parts or max(1, blas_threads())
+
+    @cached_property
+    def _pieces(self) -> list["_Piece"]:
+        """The rows of the atoms, in pieces."""
+        size = max(MIN_SPARSE_ROWS, self._n_rows // (4 * self._n_pieces))
+        return [
+            _Piece(a, piece, self.X[piece])
+            for a, own in enumerate(self.rows)
+            for piece in row_blocks(own, size)
         ]
+
+    @cached_property
+    def _features(self) -> list[tuple[slice, Any]]:
+        """The columns in pieces, which are by features."""
         by_column = scipy.sparse.vstack([piece.X for piece in self._pieces], format="csc")
-        ends = np.linspace(0, X.shape[1], n_pieces + 1).astype(int)
-        self._features = [
-            (slice(start, stop), by_column[:, start:stop].T.tocsr()) for start, stop in pairwise(ends)
-        ]
+        ends = np.linspace(0, self.X.shape[1], self._n_pieces + 1).astype(int)
+        return [(slice(start, stop), by_column[:, start:stop].T.tocsr()) for start, stop in pairwise(ends)]
 
     def sample(self, rows: Rows) -> SparseSample:
         return SparseSample(self.X[rows], rows)

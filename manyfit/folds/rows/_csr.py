@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import SummedMoments
-from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 
 class CsrRows(RowSource):
@@ -28,6 +25,10 @@ class CsrRows(RowSource):
     def take(self, rows: Any) -> Any:
         """A CSR matrix."""
         return self.X[rows]
+
+    def some(self, rows: Rows) -> "CsrRows":
+        """A copy of some of the rows."""
+        return CsrRows(self.X[rows])
 
     def scan(self) -> Scan:
         """The origin of sparse rows is zero, always."""
@@ -63,3 +64,36 @@ class CsrRows(RowSource):
         if not Z.shape[1]:
             raise Unsupported("X holds nothing but zeros")
         return CsrRows(Z), T
+
+
+def merge_rare_features(X: Any) -> tuple[Any, Any]:
+    """Leave out empty columns of a CSR matrix X, merge those of only one row, and put the frequent first.
+
+    Returns CSR arrays Z, (n, q), and T, (p, q), with ``Z = X @ T``, ``X = Z @ T.T`` and orthonormal columns
+    of T. The features of a row that no other row has are rotated so that one of them has their whole length;
+    the penalty does not see a rotation. So if w minimises a loss of ``Z @ w`` and ``||w||^2``, then ``T @ w``
+    minimises that of ``X @ v`` and ``||v||^2``.
+    """
+    n, p = X.shape
+    count = np.bincount(X.indices, minlength=p)
+    # The most frequent first: what is read again and again lies together.
+    kept = np.argsort(-count, kind="stable")[: np.count_nonzero(count > 1)]
+    row = np.repeat(np.arange(n), np.diff(X.indptr))
+    alone = count[X.indices] == 1
+    row, column, value = row[alone], X.indices[alone], X.data[alone].astype(np.float64)
+    size = np.bincount(row, np.abs(value), minlength=n)
+    # In units of their size, so that no square under- or overflows.
+    norm = size * np.sqrt(np.bincount(row, (value / np.where(size > 0, size, 1.0)[row]) ** 2, minlength=n))
+    own = np.flatnonzero(norm)
+    place = np.zeros(n, dtype=np.intp)
+    place[own] = kept.size + np.arange(own.size)
+    some = norm[row] > 0
+    row, column, value = row[some], column[some], value[some]
+    T = sp.csr_array(
+        (
+            np.concatenate([np.ones(kept.size), value / norm[row]]),
+            (np.concatenate([kept, column]), np.concatenate([np.arange(kept.size), place[row]])),
+        ),
+        shape=(p, kept.size + own.size),
+    )
+    return sp.csr_array(sp.csr_array(X) @ T), T

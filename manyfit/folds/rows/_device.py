@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.arrays import (
     array_namespace,
@@ -21,9 +20,7 @@ from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._scan import Scan, scan_device
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Values of rows, or of predictions, in one product: 32 MiB of float64.
 PREDICTED_VALUES = 2**22

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import column_ranges, sum_atoms
@@ -14,9 +13,7 @@ from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan, scan_host
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096

@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from manyfit.arrays import device, float_dtype, is_xp_array, numpy_dtype
 from manyfit.exceptions import Unsupported
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # scikit-learn converts other dtypes by rules, warnings and errors of its own.
 NUMBERS = frozenset(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._mixed_matrix import MixedMatrix
 from manyfit.folds._row_index import n_rows, row_blocks
@@ -16,9 +15,7 @@ from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096

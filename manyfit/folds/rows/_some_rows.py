@@ -7,16 +7,14 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._source import Linear
 from manyfit.folds.rows.chunks._cuts import first_row, rows_before
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
-from manyfit.folds.splits._atoms import Rows, as_rows
-
-Array = NDArray[Any]
+from manyfit.folds.rows.chunks._passes import Held
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
+from manyfit.folds.splits._atoms import Array, Rows, as_rows
 
 
 class SomeRows(HostRows):
@@ -61,7 +59,7 @@ class SomeRows(HostRows):
     def mapped(self, function: Callable[[Array], tuple[Array, ...]], axis: int = 0) -> tuple[Array, ...]:
         """What a function of some rows returns for all, joined along an axis, by workers if they read X."""
         if self._keeps_rows:
-            found = [function(np.asarray(one.take(slice(None)))) for one in self._parts()]
+            found = [function(_rows_of(one, slice(None))) for one in self._parts()]
         else:
             self.X.source.count_predicted([self._rows])
             nodes = self.X.nodes(_Mapped(function), operator.add, [self._rows])
@@ -98,6 +96,12 @@ class SomeRows(HostRows):
         return self._kept
 
 
+def _rows_of(block: Held, rows: Any) -> Any:
+    """Some rows of a read, as an array or a CSR matrix."""
+    found = block.take(rows)
+    return found if hasattr(found, "tocsr") else np.asarray(found)
+
+
 @dataclass(frozen=True)
 class _Mapped:
     """The first row of a read, and what a function makes of some of its rows."""
@@ -105,7 +109,7 @@ class _Mapped:
     function: Callable[[Array], tuple[Array, ...]]
 
     def __call__(self, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[Any]:
-        return [(rows.start, self.function(np.asarray(block.take(local[0]))))]
+        return [(rows.start, self.function(_rows_of(block, local[0])))]
 
 
 @dataclass(frozen=True)

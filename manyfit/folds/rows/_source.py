@@ -4,15 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import row_blocks
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 
 class Linear(Protocol):

@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit.arrays import is_xp_array, to_host
 from manyfit.exceptions import Unsupported
 from manyfit.folds.rows._inputs import NUMBERS, has_dtype
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 
 def as_targets(y: Any) -> Array:

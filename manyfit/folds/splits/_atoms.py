@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[Any]
 Rows = slice | NDArray[np.intp]
 
 
@@ -26,6 +27,17 @@ class AtomGroup:
     rows: list[Rows]
     train: NDArray[np.float64]
     test: NDArray[np.float64]
+
+
+def only_splits(groups: Sequence[AtomGroup], kept: Sequence[int]) -> list[AtomGroup]:
+    """The groups with some of their splits only, which are numbered from 0."""
+    found, start = list[AtomGroup](), 0
+    for group in groups:
+        own = [i - group.splits.start for i in kept if i in group.splits]
+        if own:
+            splits, start = range(start, start + len(own)), start + len(own)
+            found.append(AtomGroup(splits, group.rows, group.train[own], group.test[own]))
+    return found
 
 
 def atoms_of_partition(tests: Sequence[Rows]) -> AtomGroup:

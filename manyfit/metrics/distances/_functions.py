@@ -1,6 +1,6 @@
 """scikit-learn's functions of pairs of rows, of arrays on a device."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -33,8 +33,9 @@ from manyfit.metrics.distances._sklearn_measures import (
     MANHATTAN,
     SQUARED,
     nan_euclidean,
+    normalize_rows,
 )
-from manyfit.metrics.distances._tiles import Measure, nearest_rows, pair_matrix
+from manyfit.metrics.distances._tiles import Measure, memory_budget, nearest_rows, pair_matrix
 
 Array = Any
 
@@ -158,6 +159,39 @@ def _nearest(
     return nearest_rows(measure, x, y, same=y is x)
 
 
+def distance_chunks(
+    like: Array,
+    X: Any,
+    Y: Any = None,
+    *,
+    reduce_func: Callable[..., Any] | None = None,
+    metric: Any = "euclidean",
+    n_jobs: int | None = None,
+    working_memory: float | None = None,
+    **options: Any,
+) -> Iterator[Any]:
+    """See `sklearn.metrics.pairwise_distances_chunked`; all checks come before the first chunk.
+
+    Without `working_memory`, in MiB, a chunk has the size of the temporary arrays of other functions.
+    """
+    if metric == "precomputed":
+        x, checks = precomputed_distances(X, Y, like)
+        measure, y = None, x
+    else:
+        measure, x, y, checks = prepare_measure(metric, X, Y, like, options)
+    raise_if_any(checks)
+    bytes_of_chunk = memory_budget(x) if working_memory is None else int(working_memory * 2**20)
+    step = max(1, bytes_of_chunk // (y.shape[0] * 4 * (1 if x.dtype == array_namespace(x).float32 else 2)))
+
+    def chunks() -> Iterator[Any]:
+        for start in range(0, x.shape[0], step):
+            rows = slice(start, min(start + step, x.shape[0]))
+            chunk = x[rows, :] if measure is None else pair_matrix(measure, x, y, same=y is x, rows=rows)
+            yield chunk if reduce_func is None else reduce_func(chunk, start)
+
+    return chunks()
+
+
 def device_kernels(
     like: Array,
     X: Any,
@@ -194,6 +228,49 @@ def _kernel_function(metric: str) -> Callable[..., Array]:
     return compute
 
 
+# Row i of one array with row i of another
+
+
+def _paired_euclidean(xp: Any, x: Array, y: Array) -> Array:
+    between = x - y
+    between *= between
+    return xp.sqrt(xp.sum(between, axis=1))
+
+
+def _paired_manhattan(xp: Any, x: Array, y: Array) -> Array:
+    return xp.sum(xp.abs(x - y), axis=1)
+
+
+def _paired_cosine(xp: Any, x: Array, y: Array) -> Array:
+    between = normalize_rows(xp, x) - normalize_rows(xp, y)
+    between *= between
+    return 0.5 * xp.sum(between, axis=1)
+
+
+def _paired(distance: Callable[..., Array], like: Array, X: Any, Y: Any) -> Array:
+    x, y, checks = as_pair(X, Y, like, paired=True)
+    raise_if_any(checks)
+    xp, n = array_namespace(x), x.shape[0]
+    step = max(1, memory_budget(x) // (24 * x.shape[1]))
+    blocks = [slice(i, min(i + step, n)) for i in range(0, n, step)]
+    parts = [distance(xp, x[rows, :], y[rows, :]) for rows in blocks]
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+PAIRED_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    theirs.paired_cosine_distances: partial(_paired, _paired_cosine),
+    theirs.paired_euclidean_distances: partial(_paired, _paired_euclidean),
+    theirs.paired_manhattan_distances: partial(_paired, _paired_manhattan),
+}
+
+
+def _paired_distances(like: Array, X: Any, Y: Any, *, metric: Any = "euclidean", **unused: Any) -> Array:
+    """See `sklearn.metrics.pairwise.paired_distances`."""
+    if not isinstance(metric, str):
+        raise Unsupported("a metric that is called for each pair")
+    return PAIRED_FUNCTIONS[theirs.PAIRED_DISTANCES[metric]](like, X, Y)
+
+
 PAIR_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     theirs.additive_chi2_kernel: _kernel_function("additive_chi2"),
     theirs.chi2_kernel: _kernel_function("chi2"),
@@ -206,10 +283,13 @@ PAIR_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     theirs.manhattan_distances: _distance_function("manhattan"),
     theirs.nan_euclidean_distances: _distance_function("nan_euclidean"),
     theirs.pairwise_distances: device_distances,
+    theirs.pairwise_distances_chunked: distance_chunks,
     theirs.pairwise_distances_argmin: lambda like, X, Y, **options: _nearest(like, X, Y, **options)[0],
     theirs.pairwise_distances_argmin_min: _nearest,
     theirs.pairwise_kernels: device_kernels,
     theirs.polynomial_kernel: _kernel_function("polynomial"),
     theirs.rbf_kernel: _kernel_function("rbf"),
     theirs.sigmoid_kernel: _kernel_function("sigmoid"),
+    theirs.paired_distances: _paired_distances,
+    **PAIRED_FUNCTIONS,
 }

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.metrics import (
     calinski_harabasz_score,
     davies_bouldin_score,
-    pairwise_distances_chunked,
     silhouette_samples,
     silhouette_score,
 )
@@ -17,9 +16,7 @@ from manyfit._compat import check_metric_options
 from manyfit.arrays import is_array, is_on_device
 from manyfit.metrics.clustering._dispersion import calinski_harabasz, davies_bouldin
 from manyfit.metrics.clustering._silhouette import silhouette_scores, silhouettes
-from manyfit.metrics.distances._chunked import distance_chunks
 from manyfit.metrics.distances._functions import PAIR_FUNCTIONS
-from manyfit.metrics.distances._paired import PAIRED_FUNCTIONS
 
 Array = Any
 
@@ -92,8 +89,7 @@ def _clustering_forms(function: Callable[..., Any], kernel: Callable[..., Array]
 
 # By function: the form for arrays on a device, and the form for many settings or None.
 DATA_FUNCTIONS: dict[Callable[..., Any], tuple[Form, Form | None]] = {
-    **{f: (_device_form(f, kernel), None) for f, kernel in (PAIR_FUNCTIONS | PAIRED_FUNCTIONS).items()},
-    pairwise_distances_chunked: (_device_form(pairwise_distances_chunked, distance_chunks), None),
+    **{function: (_device_form(function, kernel), None) for function, kernel in PAIR_FUNCTIONS.items()},
     **{
         function: _clustering_forms(function, kernel)
         for function, kernel in {

@@ -40,10 +40,13 @@ float
 # Inserted into docstrings behind scikit-learn's first sentence.
 SAME = "If no argument is on a device, this is scikit-learn's own function."
 COMPUTED = """If one is, the others are copied to its device, and the score is a 0-d array on it, which
-``float()`` reads. The host waits twice to find the labels, and once for 64-bit integer scores, to see
-whether floats tell them apart; it waits for nothing else. Where scikit-learn raises or warns because of
-values, the score is NaN, or the value that comes with the warning. Arguments that this function does not
-support are left to scikit-learn, which is called with ``array_api_dispatch=True``."""
+``float()`` reads. {}
+Where scikit-learn raises or warns because of values, the score is NaN, or the value that comes with the
+warning. Arguments that this function does not support are left to scikit-learn, which is called with
+``array_api_dispatch=True``."""
+OF_NUMBERS = "The host waits for nothing."
+OF_CLASSES = """The host waits twice to find the labels, and once for 64-bit integer scores, to see
+whether floats tell them apart; it waits for nothing else."""
 COMPUTED_FROM_DATA = """If one is, the others are copied to its device, where the result is computed, in
 blocks that bound the memory beside it; scores are 0-d arrays. The host waits once, to learn whether to
 raise scikit-learn's errors (``sklearn.set_config(assume_finite=True)`` omits some checks), and reads no
@@ -215,7 +218,11 @@ def wrap_function(function: Callable[..., Any], module: str = "manyfit.metrics")
     if many is None and structured is None:
         return make_metric_function(function, None, None, module=module)
     of_many = None if many is None else _many_settings(function, many)
-    text = COMPUTED if structured is None else NOT_ONE_SCORE.format(structured.host_reads)
+    if structured is not None:
+        text = NOT_ONE_SCORE.format(structured.host_reads)
+    else:
+        assert many is not None
+        text = COMPUTED.format(OF_NUMBERS if many.kind == "numbers" else OF_CLASSES)
     return make_metric_function(
         function, _one_setting(function, many, structured), of_many, text=text, module=module
     )

@@ -42,6 +42,18 @@ class LinearPredictors:
         """
         return wrap_rows(X).predict(self, keeps_single=keeps_single)
 
+    def subset(self, settings: Sequence[int]) -> "LinearPredictors":
+        """Those of some settings."""
+        index = list(settings)
+        return LinearPredictors(self.coef[:, index], self.at_origin[index], self.origin)
+
+    @staticmethod
+    def joined(parts: Sequence["LinearPredictors"], axis: int) -> "LinearPredictors":
+        """Predictors of the same columns, joined along the settings (0) or the targets (1)."""
+        coef = np.concatenate([one.coef for one in parts], axis=axis + 1)
+        at_origin = np.concatenate([one.at_origin for one in parts], axis=axis)
+        return LinearPredictors(coef, at_origin, parts[0].origin)
+
 
 @dataclass(frozen=True)
 class Rounding:
@@ -95,28 +107,28 @@ class Residuals:
         return np.asarray((self.lost <= MAX_CANCELLATION * sums).all(axis=1))
 
 
-def _r2(r: Residuals) -> tuple[Array, Array]:
-    return (1.0 - r.about_zero / r.y).mean(axis=1), r.exact(r.about_zero) & r.varied
+def _explained(squares: Array, spread: Array, weight: float) -> Array:
+    return np.asarray((1.0 - squares / spread).mean(axis=-1))
 
 
-def _explained_variance(r: Residuals) -> tuple[Array, Array]:
-    return (1.0 - r.about_mean / r.y).mean(axis=1), r.exact(r.about_mean) & r.varied
+def _mse(squares: Array, spread: Array, weight: float) -> Array:
+    return np.asarray((squares / weight).mean(axis=-1))
 
 
-def _mse(r: Residuals) -> tuple[Array, Array]:
-    return (r.about_zero / r.weight).mean(axis=1), r.exact(r.about_zero)
+def _rmse(squares: Array, spread: Array, weight: float) -> Array:
+    return np.asarray(np.sqrt(squares / weight).mean(axis=-1))
 
 
-def _rmse(r: Residuals) -> tuple[Array, Array]:
-    return np.sqrt(r.about_zero / r.weight).mean(axis=1), r.exact(r.about_zero)
-
-
-MOMENT_METRICS: dict[Callable[..., Any], Callable[[Residuals], tuple[Array, Array]]] = {
-    r2_score: _r2,
-    explained_variance_score: _explained_variance,
+# Scores from sums of squares of residuals, about their mean for explained variance, and of the targets about
+# theirs; the last axis is that of the targets.
+MOMENT_METRICS: dict[Callable[..., Any], Callable[[Array, Array, float], Array]] = {
+    r2_score: _explained,
+    explained_variance_score: _explained,
     mean_squared_error: _mse,
     root_mean_squared_error: _rmse,
 }
+# Those that need targets of several values.
+NEED_SPREAD = (r2_score, explained_variance_score)
 
 
 def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Array:
@@ -124,8 +136,10 @@ def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Arr
 
     NaN where moments cannot give the score to about 1e-11: score those settings from predictions.
     """
+    squares = residuals.about_mean if metric is explained_variance_score else residuals.about_zero
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores, exact = MOMENT_METRICS[metric](residuals)
+        scores = MOMENT_METRICS[metric](squares, residuals.y, residuals.weight)
+    exact = residuals.exact(squares) & (residuals.varied or metric not in NEED_SPREAD)
     return np.where(exact, scores, np.nan)
 
 

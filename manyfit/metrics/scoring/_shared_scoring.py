@@ -25,7 +25,7 @@ from manyfit.folds import Array, Fold, Unsupported
 from manyfit.introspection.class_names import imported, public_name
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
-from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, SQUARES_METRICS, scores_from_residuals
+from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, scores_from_residuals
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
     PredictedOutlierDetector,
@@ -50,11 +50,10 @@ _NEIGHBORS = "sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.Radius
 
 @dataclass(frozen=True)
 class _Metric:
-    """A scorer's sign, its metric if moments or residuals may give it, and that for many settings, if any."""
+    """A scorer's sign, its metric if that reads predictions without options, and that for many settings."""
 
     sign: float = 1.0
-    moment_metric: Callable[..., Any] | None = None
-    residual_metric: Callable[..., Any] | None = None
+    plain: Any = None
     make_search_metric: Callable[[], SearchMetric | None] | None = None
 
     @cached_property
@@ -101,29 +100,26 @@ class SharedScoring:
         """Scores of shape (m,) by name, NaN where unknown; None if a scorer needs predictions."""
         if not self.reads_moments:
             return None
-        return {
-            name: metric.sign * scores_from_moments(metric.moment_metric, residuals)
-            for name, metric in self._metrics.items()
-            if metric.moment_metric is not None
-        }
+        metrics = self._metrics.items()
+        return {name: one.sign * scores_from_moments(one.plain, residuals) for name, one in metrics}
 
     @property
     def reads_squares(self) -> bool:
         """Whether `from_residuals` reads nothing but sums of squares of residuals."""
-        return all(metric.residual_metric in SQUARES_METRICS for metric in self._metrics.values())
+        return self.reads_moments and all(
+            metric.plain is not explained_variance_score for metric in self._metrics.values()
+        )
 
     def from_residuals(self, residuals: Array, targets: Array) -> dict[str, Array] | None:
         """Scores of shape (k, s) by name, NaN where unknown; see `scores_from_residuals`.
 
         None if the scorers have weights, or if one of them needs more than residuals.
         """
-        metrics = self._metrics.values()
-        if self.weights is not None or any(metric.residual_metric is None for metric in metrics):
+        metrics = self._metrics.items()
+        if self.weights is not None or any(one.plain not in RESIDUAL_METRICS for _, one in metrics):
             return None
         return {
-            name: metric.sign * scores_from_residuals(metric.residual_metric, residuals, targets)
-            for name, metric in self._metrics.items()
-            if metric.residual_metric is not None
+            name: one.sign * scores_from_residuals(one.plain, residuals, targets) for name, one in metrics
         }
 
     def from_responses(self, responses: Mapping[str, Any], truth: ScoredTargets) -> dict[str, Array]:
@@ -158,7 +154,7 @@ class SharedScoring:
     @property
     def reads_moments(self) -> bool:
         """Whether moments can give every score."""
-        return all(metric.moment_metric is not None for metric in self._metrics.values())
+        return all(metric.plain in MOMENT_METRICS for metric in self._metrics.values())
 
     @property
     def calls_scorers(self) -> bool:
@@ -171,7 +167,7 @@ class SharedScoring:
     def label_scorers(self) -> frozenset[str]:
         """The scorers that read what ``predict`` returns, or may do so."""
         found = {name: scorer_parts(one) for name, one in self.named.items()}
-        return frozenset(name for name, one in found.items() if one is None or one[3] == "predict")
+        return frozenset(name for name, one in found.items() if one is None or "predict" in _methods(one[3]))
 
     @property
     def accuracies(self) -> frozenset[str]:
@@ -222,9 +218,12 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     if found is None:
         return _Metric()
     function, sign, options, response = found
-    return _metric_of(
-        sklearn_metric_of(function), (response,) if isinstance(response, str) else response, sign, options
-    )
+    return _metric_of(sklearn_metric_of(function), _methods(response), sign, options)
+
+
+def _methods(response: str | Sequence[str]) -> Sequence[str]:
+    """The methods of a scorer's `response_method`, which may be the name of one."""
+    return (response,) if isinstance(response, str) else response
 
 
 def _metric_of(
@@ -235,8 +234,7 @@ def _metric_of(
 ) -> _Metric:
     shared = partial(_search_metric_of, function, tuple(methods), options or {})
     plain = tuple(methods) == ("predict",) and not options
-    by_moments, by_residuals = plain and function in MOMENT_METRICS, plain and function in RESIDUAL_METRICS
-    return _Metric(sign, function if by_moments else None, function if by_residuals else None, shared)
+    return _Metric(sign, function if plain else None, shared)
 
 
 def _search_metric_of(

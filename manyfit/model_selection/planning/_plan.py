@@ -78,6 +78,8 @@ class Group:
         Why no more is shared; empty where everything is.
     fits_undecided : int
         Fits beyond `fits_planned` that may have to be made, which is decided when `decided_by` is seen.
+        Together they are more than `fits_requested` if fits of a family may answer nothing: scikit-learn
+        then makes those fits again.
     decided_by : str
         Such as "the output of TfidfVectorizer"; empty where all is decided.
     settings : tuple of dict

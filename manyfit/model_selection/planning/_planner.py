@@ -140,6 +140,8 @@ class _Planner:
             return "fitted estimators are asked for"
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
+        if not self.job.splits.n_splits:
+            return "there are no splits"
         for name, data in (("X", self.job.X), ("y", self.job.y)):
             if not (can_be_shared(data) or is_xp_array(data) or is_row_source(data)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"

@@ -180,7 +180,10 @@ class SearchData:
         """X, dense or sparse, and the labels or the one target of an estimator; a sparse X has no steps."""
         key = labels, encoding = is_classifier(estimator), self._encoding_behind(steps)
         if key not in self._iterations:
-            self._iterations[key] = self._rows(labels, encoding)
+            try:
+                self._iterations[key] = self._rows(labels, encoding)
+            except IndexError as why:  # of the splits, which scikit-learn refuses in its own words
+                raise Unsupported(str(why)) from None
         data = self._iterations[key]
         if steps and data.X.nnz is not None:
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")

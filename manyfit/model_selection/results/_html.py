@@ -9,8 +9,15 @@ _STYLE = (
     ".manyfit-view td,.manyfit-view th{border-bottom:1px solid rgba(128,128,128,.4);padding:.2em .8em;"
     "text-align:left!important;color:inherit}.manyfit-view p{margin:.4em 0}.manyfit-view summary"
     "{cursor:pointer}.manyfit-view img{max-width:100%;border-radius:4px}@media(max-width:600px){"
-    ".manyfit-view td,.manyfit-view th{padding:.2em .3em;font-size:85%}}</style>"
+    ".manyfit-view td,.manyfit-view th{padding:.2em .3em;font-size:85%}"
+    # On a phone a row is a list of its cells, each behind the name of its column.
+    ".manyfit-view .named th,.manyfit-view .named td:empty{display:none}"
+    ".manyfit-view .named tr{display:block;border-bottom:1px solid rgba(128,128,128,.4);padding:.3em 0}"
+    ".manyfit-view .named td{display:block;border:0;padding:.1em 0}"
+    ".manyfit-view .named td::before{content:attr(data-name) ': ';opacity:.7}}</style>"
 )
+# What says nothing if all rows of a column have it.
+_NOTHING = {"groups": ("1",)}
 
 
 def view(verdict: str, *parts: str) -> str:
@@ -19,12 +26,19 @@ def view(verdict: str, *parts: str) -> str:
 
 
 def table(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
-    """A table of texts, without the columns that are empty or 0 in all rows."""
+    """A table of texts, without the columns that are empty or 0, or of one group, in all rows."""
     rows = [[str(cell) for cell in row] for row in rows]
-    shown = [j for j in range(len(rows[0]) if rows else 0) if any(row[j] not in ("", "0") for row in rows)]
-    head = "<tr>" + "".join(f"<th>{escape(names[j])}</th>" for j in shown) + "</tr>" if names else ""
-    body = ("<tr>" + "".join(f"<td>{escape(row[j])}</td>" for j in shown) + "</tr>" for row in rows)
-    return f"<table>{head}{''.join(body)}</table>"
+    n_columns = len(rows[0]) if rows else 0
+    nothing = [("", "0", *_NOTHING.get(name, ())) for name in names] or [("", "0")] * n_columns
+    shown = [j for j in range(n_columns) if any(row[j] not in nothing[j] for row in rows)]
+    if not names:
+        body = ("".join(f"<td>{escape(row[j])}</td>" for j in shown) for row in rows)
+        return f"<table>{''.join(f'<tr>{cells}</tr>' for cells in body)}</table>"
+    head = "".join(f"<th>{escape(names[j])}</th>" for j in shown)
+    body = (
+        "".join(f'<td data-name="{escape(names[j])}">{escape(row[j])}</td>' for j in shown) for row in rows
+    )
+    return f'<table class="named">{"".join(f"<tr>{cells}</tr>" for cells in (head, *body))}</table>'
 
 
 def bullets(title: str, lines: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ def as_html(plan: Any) -> str:
     return view(
         foresee_sharing(plan),
         paragraph(f"Plan: {_heading(plan)}"),
-        table(((title, *astuple(row)) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
+        table(((title, *row.cells()) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
         bullets(_ADVICE.capitalize(), plan.advice),
         bullets(_PLACES.capitalize(), _place_lines(plan)),
         *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings, *_measured(plan))),
@@ -86,6 +86,7 @@ class _Row:
     settings: int
     requested: int
     planned: str
+    twice: int
     transformers: str
     nested: str
     once: str
@@ -94,12 +95,11 @@ class _Row:
 
     @classmethod
     def from_groups(cls, estimator: str, groups: Sequence[Any], at_least: bool) -> "_Row":
-        fits, undecided = sum(g.fits_planned for g in groups), sum(g.fits_undecided for g in groups)
         transformers = sum(g.transformer_fits for g in groups)
         once: tuple[str, ...] = max((g.once for g in groups), key=len)
         return cls(
             estimator, len(groups), sum(len(g.candidates) for g in groups),
-            sum(g.fits_requested for g in groups), _range(fits, undecided),
+            sum(g.fits_requested for g in groups), *_to_be_made(groups),
             f"at least {transformers}" if at_least and transformers else str(transformers),
             " and ".join(dict.fromkeys(text for g in groups for text in g.nested)),
             " > ".join(once),
@@ -107,10 +107,14 @@ class _Row:
             sum(len(g.by_sklearnex) for g in groups),
         )  # fmt: skip
 
+    def cells(self) -> tuple[Any, ...]:
+        made = f"{self.planned}, up to {self.twice} twice" if self.twice else self.planned
+        return (*astuple(self)[:4], made, *astuple(self)[6:])
+
     def line(self) -> str:
         groups = f" in {self.groups} groups" if self.groups > 1 else ""
         text = f"{self.estimator}: {format_count(self.settings, 'setting')}{groups}, "
-        text += f"{format_count(self.requested, 'fit')} asked for, {self.planned} to be made"
+        text += f"{format_count(self.requested, 'fit')} asked for, {_made(self.planned, self.twice)}"
         if self.transformers != "0":
             text += f", {self.transformers} {'fit' if self.transformers == '1' else 'fits'} of transformers"
         if self.nested:
@@ -120,6 +124,8 @@ class _Row:
         if self.decided_by:
             verb = "are" if self.decided_by.startswith("the rows") else "is"
             text += f"; decided when {self.decided_by} {verb} seen"
+        if self.twice:
+            text += "; scikit-learn makes a fit again that shared work cannot use"
         if self.by_sklearnex:
             text += (
                 f"; {format_count(self.by_sklearnex, 'setting')} fitted one by one by scikit-learn-intelex"
@@ -153,8 +159,7 @@ def _by_kind(plan: Any) -> list[tuple[str, list[_Row]]]:
 def _heading(plan: Any) -> str:
     return (
         f"{format_count(plan.n_candidates, 'setting')} x {format_count(plan.n_splits, 'split')} = "
-        f"{format_count(plan.fits_requested, 'fit')} asked for, "
-        f"{_range(plan.fits_planned, plan.fits_undecided)} to be made"
+        f"{format_count(plan.fits_requested, 'fit')} asked for, {_made(*_to_be_made(plan.groups))}"
         + (f"; passes over X for moments: {plan.passes:g}" if plan.passes else "")
     )
 
@@ -166,8 +171,19 @@ def _children(lines: Sequence[str], indent: str, most: int) -> list[str]:
     return [f"{indent}{'└' if j == len(shown) - 1 else '├'}─ {line}" for j, line in enumerate(shown)]
 
 
-def _range(n: int, undecided: int) -> str:
-    return f"{n} to {n + undecided}" if undecided else str(n)
+def _to_be_made(groups: Sequence[Any]) -> tuple[str, int]:
+    """How many of the fits asked for will be made, as text, and how many of them twice at most.
+
+    A family's own fits may answer nothing; scikit-learn then makes all that were asked for.
+    """
+    least = sum(g.fits_planned for g in groups)
+    twice = sum(max(g.fits_planned + g.fits_undecided - g.fits_requested, 0) for g in groups)
+    most = least + sum(g.fits_undecided for g in groups) - twice
+    return f"{least} to {most}" if most > least else str(least), twice
+
+
+def _made(planned: str, twice: int) -> str:
+    return f"{planned} to be made" + (f", up to {twice} of them twice" if twice else "")
 
 
 def _all(n: int) -> str:

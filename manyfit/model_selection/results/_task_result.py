@@ -19,6 +19,8 @@ class TaskResult:
     results: dict[Pair, Result] = field(default_factory=dict)
     # Pairs that shared work leaves to scikit-learn, with the reasons.
     refused: dict[Pair, str] = field(default_factory=dict)
+    # Results without test scores of pairs in `refused`: their test rows cannot be transformed.
+    unscored: dict[Pair, Result] = field(default_factory=dict)
     # Pairs of `results` that were fitted one by one, after shared work had left them.
     fitted: set[Pair] = field(default_factory=set)
     work: Counter[str] = field(default_factory=Counter)  # counts of a `Report` about shared steps
@@ -59,6 +61,7 @@ class TaskResult:
     def add(self, other: "TaskResult") -> None:
         self.results.update(other.results)
         self.refused.update(other.refused)
+        self.unscored.update(other.unscored)
         self.fitted |= other.fitted
         self.work.update(other.work)  # which keeps negative counts
         self.doubts.update(other.doubts)

@@ -266,7 +266,7 @@ class _Run:
         reasons = {(c, i): self.total.refused.get((c, i), planned[c]) for c, i in pairs}
         if not may_fail or job.options.error_score == "raise":
             raise TypeError(refusal(job, reasons))
-        self.failed.update(failed_results(job, reasons))
+        self.failed.update(failed_results(job, reasons, self.total.unscored))
         return []
 
     def _shared_items(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from manyfit._compat import is_multimetric, scorers_by_name
+from manyfit._config.sizes import format_count
 from manyfit.families import STOPS_EARLY
 from manyfit.folds import ChunkRows
 from manyfit.introspection.composites import build_setting
@@ -35,21 +38,36 @@ def refusal(job: Job, reasons: Mapping[Pair, str]) -> str:
     return f"{n} of {job.n_pairs} {what}: {'; '.join(found)}. {read_for_shared_fits(job.X)} {advice}"
 
 
-def failed_results(job: Job, reasons: Mapping[Pair, str]) -> dict[Pair, Result]:
-    """The results of some pairs as those of scikit-learn's failed fits."""
+def failed_results(
+    job: Job, reasons: Mapping[Pair, str], unscored: Mapping[Pair, Result]
+) -> dict[Pair, Result]:
+    """The results of some pairs as those of scikit-learn's failed fits.
+
+    Those of fits that are `unscored` have no test scores, as where scikit-learn's scorer fails: it warns, and
+    keeps the scores of the training rows.
+    """
     options, of_reason = job.options, dict[str, str]()
     scores = options.error_score
     if is_multimetric(options.scorer):
         scores = dict.fromkeys(scorers_by_name(options.scorer), scores)
-    results = {}
+    results = {pair: {**unscored[pair], "test_scores": copy(scores)} for pair in reasons if pair in unscored}
+    for reason in sorted({reasons[pair] for pair in results}):
+        n = format_count(sum(reasons[pair] == reason for pair in results), "fit")
+        warnings.warn(
+            f"Scoring failed. The test scores of {n} are set to {options.error_score}: {reason}.",
+            UserWarning,
+            stacklevel=2,
+        )
     for pair, reason in reasons.items():
+        if pair in results:
+            continue
         if reason not in of_reason:
             what = "cannot be made from chunks" if isinstance(job.X, ChunkRows) else "is not shared"
             why, advice = f"This fit {what}: {reason}.", _advice(job, [reason], some_are_shared=True)
             of_reason[reason] = f"TypeError: {why} {read_for_shared_fits(job.X)} {advice}"
         result: Result = {"fit_error": of_reason[reason], "fit_time": 0.0, "score_time": 0.0}
         for role in ("test_scores", "train_scores") if options.return_train_score else ("test_scores",):
-            result[role] = dict(scores) if isinstance(scores, dict) else scores
+            result[role] = copy(scores)
         results[pair] = result
     return results
 

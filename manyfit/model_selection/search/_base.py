@@ -125,8 +125,13 @@ class SharedSearch:
 
         Raises
         ------
+        ValueError
+            If a parameter has a wrong value, if the checkpoint is that of another search, or if all fits
+            fail.
         TypeError
             If X is read in chunks or by a `RowSource`, and scikit-learn has to make a fit.
+        ImportError
+            If the library of `engine` is not installed.
 
         Notes
         -----

@@ -35,20 +35,26 @@ class ClassMomentStrategy(DataStrategy):
         job, options = facts.job, facts.job.options
         if is_xp_array(job.X):
             raise Unsupported("X lies on a device")
+        assert batch.family is not None
+        reads = batch.family.reads
+        assert isinstance(reads, ClassSums)
+        if reads.counts and not isinstance(job.X, ChunkRows):
+            raise Unsupported("a fit counts its own rows")
         if (options.fit_params or options.score_params) and not isinstance(job.X, ChunkRows):
             raise Unsupported("sums within classes have no weights")
         if len(batch.candidates) < 2 and not facts.must_share:
             raise Unsupported(nothing_in_common(batch))
-        assert batch.family is not None
-        reads = batch.family.reads
-        assert isinstance(reads, ClassSums)
         if options.fit_params and not reads.weights:
             raise Unsupported(f"{batch.spec.final.cls.__name__}.fit takes no sample_weight")
         group, scoring = self.group_of(batch, facts)
         data = class_data(group, facts.data)
-        if data.X.nnz is not None:
+        if reads.counts:
+            if data.X.nnz is None:
+                name = batch.spec.final.cls.__name__
+                raise Unsupported(f"{name} reads sparse chunks, as scipy.sparse.csr_array(block) makes them")
+        elif data.X.nnz is not None:
             raise Unsupported("X is sparse")
-        if data.X.dtype == np.float32:
+        elif data.X.dtype == np.float32:
             raise Unsupported("scikit-learn rounds to float32")
         shape = facts.data.shape(data, group.prototype)
         n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])

@@ -48,13 +48,14 @@ class PendingAnswers:
         folded: FoldedData,
         i: int,
         options: Options,
+        unscored: str = "",
     ) -> None:
         start, n = time.perf_counter(), len(candidates)
         self._answers, self._candidates = answers, candidates
-        self._scores = start_scores(scoring, answers, n, folded, i, options)
+        self._scores = start_scores(scoring, answers, n, folded, i, options, unscored)
         self.device_scores = self._scores.device_scores
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if answers.varies_within_tol and len(answers.refused) < n:
+        if answers.varies_within_tol and len(answers.refused) < n and not unscored:
             self._start_doubts(scoring, folded, i, options.memory_limit)
         self._seconds = time.perf_counter() - start
 
@@ -87,7 +88,7 @@ class PendingAnswers:
         scored = self._scores.finish(fetched)
         doubts = {
             j: self._doubt(j, score, fetched)
-            for j, score in enumerate(scored.scores["test"])
+            for j, score in enumerate(scored.scores.get("test", ()))
             if not (score is None or isinstance(score, Exception))
         }
         left = dict[int, str]()

@@ -11,7 +11,14 @@ import numpy as np
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
-from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle, is_row_source
+from manyfit.folds import (
+    FoldedMatrix,
+    PassData,
+    TransformedMoments,
+    finite_middle,
+    is_row_source,
+    only_splits,
+)
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
@@ -106,8 +113,10 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     data = context.data.for_iterations(group.prototype, group.steps)
     assert group.family is not None
     start = time.perf_counter()
-    seen = _pass_data(job, group.steps, data)
-    n, k = len(group.candidates), data.n_splits
+    seen, splits, left = _pass_data(job, group.steps, data)
+    for i, error in left.items():
+        outcome.leave([(c, i) for c in group.candidates], error)
+    n, k = len(group.candidates), len(splits)
     waiting: list[tuple[PendingAnswers, int, float]] = []
     fitted = retry_in_smaller_blocks(
         lambda: _fit_all(group, seen), lambda: f"the iterations of {group.estimator}"
@@ -117,16 +126,25 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
         results = pending.finish(on_host, outcome, i, fit_time, seen.sklearn_stops)
         context.add(results, individual=False)
 
-    for i, answers in enumerate(fitted):
+    for i, view, answers in zip(splits, seen.views, fitted, strict=True):
         elapsed = time.perf_counter() - start
-        if i == 0:  # all splits are fitted with the first
+        if i == splits[0]:  # all splits are fitted with the first
             mean_fit_time, elapsed = elapsed / (n * k), 0.0
         fit_time = mean_fit_time + elapsed / n
         require_valid_answers(
             group.family, answers, n, data.X.shape[1], data.n_targets, partial(data.fold, i)
         )
         pending = retry_in_smaller_blocks(
-            partial(PendingAnswers, scoring, answers, group.candidates, data, i, job.options),
+            partial(
+                PendingAnswers,
+                scoring,
+                answers,
+                group.candidates,
+                data,
+                i,
+                job.options,
+                "" if view is None else view.unscored,
+            ),
             lambda: f"the scores of {n} settings",
         )
         if pending.device_scores:
@@ -149,16 +167,29 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
         return chain([next(answers)], answers)
 
 
-def _pass_data(job: Job, steps: Sequence[StepSpec], data: FoldedMatrix) -> PassData:
-    origin = finite_middle(data.X)
-    groups = data.splits.atom_groups
+def _pass_data(
+    job: Job, steps: Sequence[StepSpec], data: FoldedMatrix
+) -> tuple[PassData, list[int], dict[int, Exception]]:
+    """The data of all splits whose steps are seen through, the numbers of these, and why others are not."""
+    origin, left = finite_middle(data.X), dict[int, Exception]()
+    groups, splits = data.splits.atom_groups, [*range(data.n_splits)]
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
-        views = [_map_behind(steps, data.start(i)) for i in range(data.n_splits)]
-    return PassData(
+        for i in splits:
+            try:
+                views[i] = _map_behind(steps, data.start(i))
+            except Exception as error:
+                left[i] = error
+    if left:
+        splits = [i for i in splits if i not in left]
+        if not splits:
+            raise left[0]
+        groups, views = only_splits(groups, splits), [views[i] for i in splits]
+    found = PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
         sklearn_stops=stops_as_sklearn(job), sklearn_reads=not is_row_source(job.X),
     )  # fmt: skip
+    return found, splits, left
 
 
 def _map_behind(steps: Sequence[StepSpec], view: View) -> TransformedMoments:

@@ -191,7 +191,7 @@ class _PendingFold:
         self.options, self.data, self.scorings, self.i = options, data, scorings, i
         self.outcome = TaskResult()
         # Answers of one shape, scored alike, are scored as one batch.
-        self.linear: dict[Any, tuple[SharedScoring, list[_Part]]] = {}
+        self.linear: dict[Any, tuple[SharedScoring, list[_Part], str]] = {}
         self._pending: list[tuple[list[int], float, PendingScores]] = []
         self.held = 0  # bytes of the host, until it is finished
 
@@ -214,14 +214,18 @@ class _PendingFold:
             self._start_batch(*self.linear[key], start)
             start = time.perf_counter()
 
-    def _start_batch(self, scoring: SharedScoring, parts: Sequence["_Part"], start: float) -> None:
-        """Begin to score some answers of the same shape as one batch."""
+    def _start_batch(
+        self, scoring: SharedScoring, parts: Sequence["_Part"], unscored: str, start: float
+    ) -> None:
+        """Begin to score some answers of the same shape as one batch; see `start_scores`."""
         candidates = [c for members, _ in parts for c in members]
         answers = LinearAnswers.joined([one for _, one in parts])
         fitted = time.perf_counter() - start
         try:
             pending = retry_in_smaller_blocks(
-                lambda: start_scores(scoring, answers, len(candidates), self.data, self.i, self.options),
+                lambda: start_scores(
+                    scoring, answers, len(candidates), self.data, self.i, self.options, unscored
+                ),
                 lambda: f"the scores of {len(candidates)} settings",
             )
         except Exception as error:
@@ -263,8 +267,8 @@ class _PendingFold:
             if isinstance(answers, LinearAnswers):
                 scoring = self.scorings[group.candidates]
                 own_score = (type(group.prototype), type(group.wrapper)) if scoring.by_itself else None
-                key = answers.alike, own_score
-                self.linear.setdefault(key, (scoring, []))[1].append((group.candidates, answers))
+                key, unscored = (answers.alike, own_score, seen.unscored), seen.unscored
+                self.linear.setdefault(key, (scoring, [], unscored))[1].append((group.candidates, answers))
             else:
                 why = f"{type(group.family).__name__} reads moments, and has to give LinearAnswers"
                 self._leave(_StepTree(groups=[group]), f"{why}, not {type(answers).__name__}")

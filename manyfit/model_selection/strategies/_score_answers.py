@@ -37,6 +37,7 @@ class FoldScores:
     scores: Mapping[str, Sequence[Any]]
     warned: DeferredWarnings  # warnings of scorers, by setting
     predicted: Mapping[int, Predicted]  # recorded predictions, by setting
+    unscored: str = ""  # why there are no test scores
 
     def keep(
         self,
@@ -52,7 +53,7 @@ class FoldScores:
         Warnings of scorers are shown for shared settings only: an individual fit warns again.
         """
         counted, results, left = set(), {}, left or {}
-        test, train, (fit_time, score_time) = self.scores["test"], self.scores.get("train"), times
+        test, train, (fit_time, score_time) = self.scores.get("test"), self.scores.get("train"), times
         for j, c in enumerate(candidates):
             why = self._reason_refused(j) or left.get(j)
             if why is not None:
@@ -60,10 +61,14 @@ class FoldScores:
                 continue
             counted.add(j)
             # As scikit-learn's ``_fit_and_score`` gives it.
-            result: Result = {"fit_error": None, "test_scores": test[j]}
-            if train is not None:
-                result["train_scores"] = train[j]
+            result: Result = {"fit_error": None}
+            for role, own in (("test_scores", test), ("train_scores", train)):
+                if own is not None:
+                    result[role] = own[j]
             result["fit_time"], result["score_time"] = fit_time, score_time
+            if self.unscored:
+                outcome.refused[c, i], outcome.unscored[c, i] = self.unscored, result
+                continue
             if j in self.predicted:
                 result["predicted"] = self.predicted[j]
             results[c, i] = result
@@ -82,16 +87,25 @@ class FoldScores:
 
 
 def start_scores(
-    scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
+    scoring: SharedScoring,
+    answers: Answers,
+    n_settings: int,
+    folded: FoldedData,
+    i: int,
+    options: Options,
+    unscored: str = "",
 ) -> "PendingScores":
-    """Start to score the answers on split `i`; a device may still be at work."""
-    start = time.perf_counter()
+    """Start to score the answers on split `i`; a device may still be at work.
+
+    `unscored` says why the test rows have no scores, if they have none.
+    """
+    start, roles = time.perf_counter(), [] if unscored else ["test"]
     with label_transfers("scores"):
-        roles = [
+        scores = [
             _SubsetScores(scoring, answers, n_settings, folded, i, role, options)
-            for role in (("test", "train") if options.return_train_score else ("test",))
+            for role in (roles + ["train"] if options.return_train_score else roles)
         ]
-    return PendingScores(answers, roles, time.perf_counter() - start)
+    return PendingScores(answers, scores, time.perf_counter() - start, unscored)
 
 
 def score_on_host(
@@ -146,8 +160,10 @@ class PendingScores:
     `device_scores` are best fetched with those of other splits. `seconds`: time so far.
     """
 
-    def __init__(self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float) -> None:
-        self._answers, self._roles, self.seconds = answers, roles, seconds
+    def __init__(
+        self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float, unscored: str = ""
+    ) -> None:
+        self._answers, self._roles, self.seconds, self._unscored = answers, roles, seconds, unscored
         self.device_scores = [table for role in roles for table in role.device_scores]
 
     def finish(self, on_host: Iterable[Array]) -> FoldScores:
@@ -159,7 +175,8 @@ class PendingScores:
         except Exception:
             warned.emit(())
             raise
-        return FoldScores(self._answers, scores, warned, self._roles[0].predicted)
+        predicted = {} if self._unscored else self._roles[0].predicted
+        return FoldScores(self._answers, scores, warned, predicted, self._unscored)
 
 
 class _SubsetScores:

@@ -19,7 +19,12 @@ from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, prepare_rows
 from manyfit.metrics.scoring import refuse_metrics
-from manyfit.model_selection.job._chunk_inputs import IndexedRows, chunk_input, weights_as_params
+from manyfit.model_selection.job._chunk_inputs import (
+    IndexedRows,
+    chunk_input,
+    read_for_shared_fits,
+    weights_as_params,
+)
 from manyfit.model_selection.job._job import Job, Options, Result, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import METHODS
@@ -189,13 +194,19 @@ def _with_note(function: Callable[..., Any], note: str) -> Callable[..., Any]:
 
 
 def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    """learning_curve, with device data copied to the host for incremental learning."""
+    """learning_curve, with device data copied to the host for incremental learning, which reads no chunks."""
     signature = inspect.signature(function)
 
     @wraps(function)
     def learning_curve(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         if given.get("exploit_incremental_learning"):
+            if isinstance(given["X"], IndexedRows):
+                raise TypeError(
+                    "exploit_incremental_learning=True calls partial_fit with rows in memory, and "
+                    f"{read_for_shared_fits(given['X'].source)} Leave it out, or pass an X that memory "
+                    "holds, such as a sample of the rows."
+                )
             data = {name: given[name] for name in ("X", "y", "groups") if name in given}
             on_device = [value for value in data.values() if is_xp_array(value)]
             if on_device:
@@ -206,7 +217,7 @@ def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
     return learning_curve
 
 
-def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Callable[..., Any]:
+def _with_computed_inputs(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose Dask inputs are computed once, before the call; X may stay to be read in chunks."""
     signature = inspect.signature(function)
     # y may come with X.
@@ -219,7 +230,7 @@ def _with_computed_inputs(function: Callable[..., Any], in_chunks: bool) -> Call
     def loads(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         has_y = "y" in given
-        rows = _take_chunks(given, None if in_chunks else WHOLE)
+        rows = _take_chunks(given)
         if not has_y and given["y"] is None:  # it does not come with X
             del given["y"]
         params = given.get("params") or {}
@@ -265,13 +276,9 @@ def _predict_in_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
     return cross_val_predict
 
 
-# A memory limit with which every X is loaded.
-WHOLE = 2**62
-
-
-def _take_chunks(given: dict[str, Any], limit: int | None) -> ChunkRows | None:
+def _take_chunks(given: dict[str, Any]) -> ChunkRows | None:
     """The rows of X if it is read in chunks; y and weights that come with X join the arguments."""
-    found = chunk_input(given["X"], given.get("y"), limit)
+    found = chunk_input(given["X"], given.get("y"), None)
     given |= {"X": found.X if found.rows is None else None, "y": found.y}
     if found.sample_weight is not None:
         given["params"] = weights_as_params(
@@ -302,8 +309,8 @@ scores many permutations. Scores are scikit-learn's up to rounding; its own fits
 come within 1e-8 of the score of y, so the p-value is its own."""
 
 
-def _documented(function: Callable[..., Any], note: str, in_chunks: bool = True) -> Callable[..., Any]:
-    return _with_note(_with_computed_inputs(function, in_chunks), note)
+def _documented(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    return _with_note(_with_computed_inputs(function), note)
 
 
 _cross_validate = _documented(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
@@ -327,9 +334,7 @@ validation_curve = with_own_keywords(
 )
 learning_curve = with_own_keywords(
     _documented(
-        _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)),
-        _SCORES,
-        in_chunks=False,
+        _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES
     )
 )
 permutation_test_score = _with_note(

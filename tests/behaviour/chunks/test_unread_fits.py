@@ -10,6 +10,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -43,6 +44,18 @@ def test_a_tolerance_below_the_rounding_of_the_loss_is_shared(solver, tol):
     assert search.report_.fits_shared == 6
     in_memory = GridSearchCV(model, grid, **options).fit(X, LABELS)
     assert in_memory.report_.fits_done == 6  # scikit-learn stops where it does
+
+
+def test_a_tolerance_is_loosened_for_its_own_setting_alone():
+    """The loss of C=1e-10 is so steep that it shows no gradient below 1e-3; that of C=1 shows 1e-7."""
+    options = {"scoring": "neg_log_loss", **FEW}
+    search = GridSearchCV(LogisticRegression(tol=1e-8), {"C": [1e-10, 1.0]}, **options)
+    search.fit(blocks(X, 60, LABELS))
+    assert search.report_.fits_shared == 6
+    tight = LogisticRegression(tol=1e-14, solver="newton-cholesky")
+    expected = cross_val_score(tight, X, LABELS, cv=3, scoring="neg_log_loss")
+    found = [search.cv_results_[f"split{i}_test_score"][1] for i in range(3)]
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)
 
 
 def test_our_own_estimator_is_refitted_to_it():
@@ -84,24 +97,79 @@ def test_settings_that_are_left_fail_alone():
         GridSearchCV(model, grid, error_score="raise", **FEW).fit(blocks(wide, 60, LABELS))
 
 
-def test_a_category_of_one_fold_fails_that_fold_as_in_scikit_learn():
-    frame = FRAME.assign(zone=[*FRAME["zone"][:-1], "rare"])
-    model = make_pipeline(
-        ColumnTransformer([("zone", OneHotEncoder(), ["zone"])], remainder="passthrough"), Ridge()
-    )
-    grid = {"ridge__alpha": [0.1, 10.0]}
-    reason = "column 'zone' holds an unknown category, .* unless handle_unknown='ignore'"
-    with pytest.warns(FitFailedWarning, match=reason), pytest.warns(UserWarning, match="non-finite"):
-        search = GridSearchCV(model, grid, refit=False, memory_limit=8_000).fit(blocks(frame, 30, Y))
-    with pytest.warns(UserWarning, match="non-finite|Scoring failed"):
-        expected = SklearnSearch(model, grid, refit=False).fit(frame, Y)
+def _mixed(encoder, last):
+    encode = ColumnTransformer([("zone", make_pipeline(encoder), ["zone"])], remainder=StandardScaler())
+    return make_pipeline(encode, last)
+
+
+@pytest.mark.parametrize("row", [0, 100, N - 1], ids=["first", "middle", "last"])
+@pytest.mark.parametrize(
+    ("encoder", "last", "scoring"),
+    [
+        (OneHotEncoder(), Ridge(), "r2"),
+        (OneHotEncoder(sparse_output=False), Ridge(), ["r2", "neg_mean_absolute_error"]),
+        (OrdinalEncoder(), LogisticRegression(tol=1e-6), ["accuracy", "neg_log_loss"]),
+    ],
+    ids=["one-hot", "two scores", "iterations"],
+)
+def test_a_category_of_one_fold_has_no_score_there_as_in_scikit_learn(row, encoder, last, scoring):
+    """scikit-learn fits such a fold, and scores its training rows."""
+    frame, y = FRAME.copy(), Y if isinstance(last, Ridge) else LABELS
+    frame.loc[row, "zone"] = "rare"
+    parameter = "ridge__alpha" if isinstance(last, Ridge) else "logisticregression__C"
+    model, grid = _mixed(encoder, last), {parameter: [0.1, 10.0]}
+    options = {"scoring": scoring, "cv": KFold(5), "return_train_score": True, "refit": False}
+    where = "Scoring failed. The test scores of 2 fits are set to nan: column 'zone' holds an unknown cat"
+    with pytest.warns(UserWarning, match=where), pytest.warns(UserWarning, match="non-finite"):
+        search = GridSearchCV(model, grid, memory_limit=8_000, **options).fit(blocks(frame, 30, y))
+    with pytest.warns(UserWarning, match="Scoring failed|non-finite"):
+        expected = SklearnSearch(model, grid, **options).fit(frame, y)
+    names = [name for name in expected.cv_results_ if name.startswith("split")]
+    failed = [name for name in names if np.isnan(search.cv_results_[name]).any()]
+    assert {tuple(name.split("_")[:2]) for name in failed} == {(f"split{row * 5 // N}", "test")}
+    for name in names:
+        found = search.cv_results_[name]
+        tol = {"rtol": 1e-12} if isinstance(last, Ridge) else {"rtol": 0.0, "atol": 1e-5}
+        np.testing.assert_allclose(found, expected.cv_results_[name], err_msg=name, **tol)
+    assert (search.report_.fits_shared, search.report_.fits_done) == (8, 0)
+    del options["return_train_score"]
+    with pytest.raises(TypeError, match=r"2 of 10 fits cannot be made .*unless handle_unknown="):
+        GridSearchCV(model, grid, error_score="raise", memory_limit=8_000, **options).fit(
+            blocks(frame, 30, y)
+        )
+
+
+def test_training_rows_of_a_category_that_is_not_given_fail_the_fit():
+    """All splits train on the rare category but the first, whose test row has it."""
+    frame = FRAME.copy()
+    frame.loc[0, "zone"] = "rare"
+    model = _mixed(OneHotEncoder(categories=[["x", "y", "z"]]), Ridge())
+    search = GridSearchCV(model, {}, refit=False, cv=KFold(5), memory_limit=8_000)
+    with pytest.raises(TypeError, match="5 of 5 fits .* holds an unknown category"):
+        search.fit(blocks(frame, 30, Y))
+
+
+@pytest.mark.parametrize("last", [Ridge(), LogisticRegression(tol=1e-6)], ids=["moments", "iterations"])
+@pytest.mark.parametrize("fold", [0, 2])
+def test_a_fold_that_steps_cannot_read_fails_alone(last, fold):
+    """Column a has numbers in the test rows of one fold only: SimpleImputer drops it there."""
+    rows = range(fold * N // 5, (fold + 1) * N // 5)
+    frame, y = FRAME.assign(a=FRAME["a"].where(FRAME.index.isin(rows))), Y
+    y = Y if isinstance(last, Ridge) else LABELS
+    model = make_pipeline(ColumnTransformer([("a", SimpleImputer(), ["a", "b"])]), last)
+    options = {"cv": KFold(5), "refit": False}
+    with (
+        pytest.warns(FitFailedWarning, match="column 'a' has no number in the training rows"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search = GridSearchCV(model, {}, memory_limit=8_000, **options).fit(blocks(frame, 30, y))
+    in_memory = GridSearchCV(model, {}, **options)
+    with pytest.warns(UserWarning, match="Skipping features without any observed values"):
+        in_memory.fit(frame, y)
     for i in range(5):
         name = f"split{i}_test_score"
-        np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], rtol=1e-12)
-    with pytest.raises(TypeError, match=reason):
-        GridSearchCV(model, grid, error_score="raise", refit=False, memory_limit=8_000).fit(
-            blocks(frame, 30, Y)
-        )
+        expected = np.nan if i == fold else in_memory.cv_results_[name]
+        np.testing.assert_allclose(search.cv_results_[name], expected, rtol=1e-10, err_msg=name)
 
 
 # What is refused before anything is read
@@ -112,7 +180,7 @@ def _columns(step, *names):
 
 
 SEVERAL = FRAME.assign(zone=pd.Series([*FRAME["zone"][:-1], 3], dtype=object))
-FIRST = FRAME.assign(zone=["rare", *FRAME["zone"][1:]])
+EACH = FRAME.assign(zone=FRAME["zone"].mask(FRAME.index % (N // 2) == 0, FRAME.index.astype(str)))
 GAP = FRAME.assign(b=FRAME["b"].mask(FRAME.index == 7))
 INFINITE = FRAME.assign(b=FRAME["b"].mask(FRAME.index == 7, np.inf))
 
@@ -120,9 +188,9 @@ INFINITE = FRAME.assign(b=FRAME["b"].mask(FRAME.index == 7, np.inf))
 @pytest.mark.parametrize(
     ("frame", "model", "reason"),
     [
-        (FIRST, _columns(OneHotEncoder(), "zone"), "column 'zone' .* unless handle_unknown='ignore'"),
+        (EACH, _columns(OneHotEncoder(), "zone"), "column 'zone' .* unless handle_unknown='ignore'"),
         (
-            FIRST,
+            EACH,
             _columns(OrdinalEncoder(), "zone"),
             "column 'zone' .* unless handle_unknown='use_encoded_value'",
         ),
@@ -140,7 +208,7 @@ INFINITE = FRAME.assign(b=FRAME["b"].mask(FRAME.index == 7, np.inf))
     ids=["one-hot", "ordinal", "several", "scaler", "object", "gap", "infinity", "frame"],
 )
 def test_a_refusal_names_the_column_and_does_not_say_to_leave_every_setting_out(frame, model, reason):
-    search = GridSearchCV(model, {}, refit=False, memory_limit=8_000)
+    search = GridSearchCV(model, {}, refit=False, cv=2, memory_limit=8_000)
     with pytest.raises(
         TypeError, match=f"{reason}.* Change the estimator or its parameters, make the search"
     ):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.model_selection
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from manyfit.model_selection import cross_val_predict, cross_val_score, cross_validate, validation_curve
+from manyfit.model_selection import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    validation_curve,
+)
 from manyfit.model_selection.job import _chunk_inputs
 from tests.behaviour.chunks._files import Dataset, limit_for
-from tests.behaviour.chunks._frames import blocks
+from tests.behaviour.chunks._frames import blocks, parquet
 
 rng = np.random.default_rng(0)
 N = 701
@@ -62,6 +70,28 @@ def test_validation_curve():
     np.testing.assert_allclose(validation_curve(MODEL, blocks(X, 50, Y), **options), expected, rtol=1e-11)
     with pytest.raises(TypeError, match="argument: 'y'"):
         validation_curve(MODEL, X, **options)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_learning_curve(shuffle, tmp_path):
+    options = {"train_sizes": [0.2, 0.6, 1.0], "cv": 3, "shuffle": shuffle, "random_state": 0}
+    expected = sklearn.model_selection.learning_curve(MODEL, X, Y, **options)
+    frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(y=Y)
+    for given, y in (
+        (Dataset(X, (30, 6)), Y),
+        (da.from_array(X, chunks=(50, 3)), Y),
+        (blocks(X, 50, Y), None),
+        (parquet(frame, 50, tmp_path / "X"), "y"),
+    ):
+        found = learning_curve(MODEL, given, *(() if y is None else (y,)), **options)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11)
+    labels, file = Y > 0.0, Dataset(X, (30, 6))
+    with pytest.raises(TypeError, match="calls partial_fit with rows in memory.* Leave it out"):
+        learning_curve(SGDClassifier(), file, labels, exploit_incremental_learning=True)
+    with pytest.raises(TypeError, match="cannot be made from chunks.* sample of the rows|or pass X as"):
+        learning_curve(DecisionTreeRegressor(), file, Y)
+    assert not file.reads
 
 
 def test_cross_val_predict():

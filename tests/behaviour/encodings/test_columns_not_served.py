@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
+    StandardScaler,
 )
 
 from manyfit.model_selection import GridSearchCV
@@ -101,6 +102,16 @@ def test_gaps_that_are_filled_with_nan_fail_as_in_scikit_learn():
     model = make_pipeline(SimpleImputer(strategy="constant"), MinMaxScaler(), Ridge())
     X = FRAME[NUMBERS].to_numpy()
     both(model, {"simpleimputer__fill_value": [np.nan, 0.0]}, X, Y, cv=3, refit=False, may_fail=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_slice_of_no_columns_fails_as_in_scikit_learn():
+    """scikit-learn passes over an empty list, but fits a transformer to an empty slice."""
+    chosen = [("none", StandardScaler(), slice(0, 0)), ("rooms", one_hot(), ["rooms"])]
+    model = make_pipeline(ColumnTransformer(chosen), Ridge())
+    grid = {"columntransformer__none": ["drop", "passthrough", StandardScaler()]}
+    search = both(model, grid, FRAME, Y, refit=False, may_fail=True)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, False, True]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -32,7 +32,11 @@ def test_plan_and_report_count_the_fits_of_a_family(n_jobs, registered):
     search = both(ByAverage(), GRID, ours={"n_jobs": n_jobs}, return_train_score=True)
     plan, report = search.plan(X, Y), search.report_
     assert (plan.fits_planned, plan.fits_undecided) == (5, 15)
-    assert "15 fits asked for, 5 to 20 to be made; decided when the rows of a split are seen" in str(plan)
+    made = "15 fits asked for, 5 to 15 to be made, up to 5 of them twice"
+    assert f"{made}\n" in str(plan)  # and not 20 of 15
+    again = "scikit-learn makes a fit again that shared work cannot use"
+    assert f"{made}; decided when the rows of a split are seen; {again}" in str(plan)
+    assert '<td data-name="fits to be made">5 to 15, up to 5 twice</td>' in plan._repr_html_()
     assert "─ fits of the last step shared where that pays\n" in str(plan)
     assert (report.fits_done, report.family_fits, report.fits_shared) == (5, 5, 15)
     assert re.search(r"made one by one +0\n.*made for several settings at once +5\n", str(report))

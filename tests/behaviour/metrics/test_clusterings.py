@@ -17,7 +17,8 @@ from manyfit import metrics
 from manyfit.metrics.distances import _tiles as _pair_tiles
 from manyfit.metrics.distances._tiles import Measure
 from tests._covering import covering, spread
-from tests.behaviour.metrics._crossings import DEVICE, crossings, here, refusal, there
+from tests.behaviour.metrics._crossings import crossings, here, refusal, there
+from tests.behaviour.metrics._pairwise import EXACT, FLOAT32, assert_same
 
 rng = np.random.default_rng(0)
 N = 40
@@ -32,7 +33,6 @@ LABELS = np.stack([
 ])  # fmt: skip
 NAMES = ["silhouette_samples", "silhouette_score", "calinski_harabasz_score", "davies_bouldin_score"]
 SILHOUETTES = NAMES[:2]
-EXACT, FLOAT32 = 1e-12, 1e-5
 # scikit-learn has the distance of a row to the mean of its cluster from a product. Where they are the same,
 # it is about the root of the rounding, and another one with another library of products.
 ALONE = 1e-7
@@ -66,12 +66,6 @@ def expected(name, data, labels):
         np.testing.assert_allclose(wanted, exact, rtol=ALONE)
         return np.array(exact)
     return wanted
-
-
-def assert_same(ours, wanted, rel=EXACT):
-    assert ours.device == DEVICE
-    assert ours.shape == wanted.shape
-    np.testing.assert_allclose(here(ours), wanted, rtol=rel, atol=rel)
 
 
 @pytest.fixture(params=[None, 60_000, 10_000])

@@ -10,7 +10,7 @@ import pytest
 import sklearn.metrics as sm
 
 from manyfit import metrics
-from manyfit.metrics.functions._threshold_counts import true_places
+from manyfit.metrics.functions._binary_scores import true_places
 from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import crossings, here, there
 from tests.units.metrics._alike import OWN_DTYPES, Raised, at_home, check
@@ -228,3 +228,5 @@ def test_places_of_a_mask() -> None:
 def test_the_docstrings_say_what_the_host_reads() -> None:
     assert "together, and nothing large" in " ".join(metrics.roc_curve.__doc__.split())
     assert "the labels, and which of them are true" in " ".join(metrics.confusion_matrix.__doc__.split())
+    assert "The host waits twice to find the labels" in metrics.accuracy_score.__doc__
+    assert "The host waits for nothing." in metrics.mean_squared_error.__doc__

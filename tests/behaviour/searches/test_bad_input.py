@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import model_selection
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,10 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from manyfit import metrics
 from manyfit import model_selection as ours
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
-from tests._same_results import X_CLASS, X, Y, assert_same_results
+from tests._same_results import LABELS, X_CLASS, X, Y, assert_same_results
 from tests._search_fixtures import RANDOM_LASSO
 
-ALPHAS = {"alpha": [0.1, 1.0]}
+ALPHAS, C = {"alpha": [0.1, 1.0]}, {"C": [0.1, 1.0]}
 NAN, INF = X.copy(), X.copy()
 NAN[3, 1], INF[3, 1] = np.nan, np.inf
 Y_NAN = Y.copy()
@@ -75,6 +75,12 @@ CASES = {
     "indices of two dimensions": (Ridge(), ALPHAS, X, Y,
         {"cv": [(np.arange(40).reshape(20, 2), np.arange(40, 80))]}, "dim"),
     "slices": (RANDOM_LASSO, ALPHAS, X, Y, {"cv": [(slice(0, 40), slice(40, 80))]}, "String indexing"),
+    "index out of range of an iterated fit": (LogisticRegression(), C, X_CLASS, LABELS,
+        {"cv": [(np.arange(60), [90])]}, "out of bounds|out of range|out-of-bounds"),
+    "slices of an iterated fit": (LogisticRegression(), C, X_CLASS, LABELS,
+        {"cv": [(slice(0, 60), slice(60, 90))]}, "String indexing"),
+    "no splits of classes": (RidgeClassifier(), ALPHAS, X_CLASS, LABELS,
+        {"cv": []}, "No fits were performed"),
     "equal names": (Ridge(), ALPHAS, pd.DataFrame(X, columns=["a", "b", "c", "d", "a"]), Y,
         {}, "uplicate"),
     "no splits": (Ridge(), ALPHAS, X, Y, {"cv": []}, "No fits were performed"),

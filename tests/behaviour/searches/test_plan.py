@@ -333,9 +333,19 @@ def test_fits_behind_a_vectorizer_are_undecided():
         "1 fit of transformers; tokens of TfidfVectorizer on all rows at once; "
         "decided when the output of TfidfVectorizer is seen"
     ) in text
-    assert "<td>0 to 50</td>" in html and "<td>the output of TfidfVectorizer</td>" in html
+    assert ">0 to 50</td>" in html and ">the output of TfidfVectorizer</td>" in html
     report = search.fit(TEXTS, TEXT_LABELS).report_
     assert report.fits_done + report.fits_shared == 50 and report.transformer_fits == 1
+
+
+def test_a_plan_makes_no_more_fits_than_are_asked_for():
+    """A family that fits every setting may hand all of them back to scikit-learn."""
+    search = GridSearchCV(make_pipeline(MinMaxScaler(clip=True), SVC()), {"svc__C": [1, 2, 3, 4]}, cv=5)
+    plan = search.plan(X_CLASS, LABELS)
+    assert (plan.fits_requested, plan.fits_planned, plan.fits_undecided) == (20, 20, 20)
+    heading, row = str(plan).splitlines()[1], str(plan).splitlines()[3]
+    assert heading.endswith("20 fits asked for, 20 to be made, up to 20 of them twice")
+    assert row.endswith("; scikit-learn makes a fit again that shared work cannot use")
 
 
 def test_what_is_decided_before_is_no_range():

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import random
 from html import escape
 
 import numpy as np
 import pytest
+from sklearn import model_selection
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import KFold
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MinMaxScaler,
     StandardScaler,
 )
 from sklearn.svm import SVC
 
 from manyfit.model_selection import GridSearchCV
-from tests._same_results import LABELS, X_CLASS
+from tests._same_results import LABELS, X_CLASS, assert_same_results
 
 # What random numbers cost
 
@@ -84,3 +89,64 @@ def test_a_step_that_draws_for_its_shape_is_seen_before_the_fit():
     assert "PCA draws random numbers (pca__random_state is None)" in plan.advice[0]
     search.fit(wide, y)
     assert plan.transformer_fits == search.report_.transformer_fits == 4
+
+
+# Code of a user
+
+
+def add_noise(X):
+    return X + np.random.normal(scale=0.5, size=X.shape)
+
+
+def some_letters(text):
+    return text[: random.randint(1, 9)]
+
+
+class Guess(ClassifierMixin, BaseEstimator):
+    """Predicts labels at random; nothing but its code says so."""
+
+    def __init__(self, alpha=1.0):
+        self.alpha = alpha
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.guesses_ = np.random.choice(self.classes_, 1_000)
+        return self
+
+    def predict(self, X):
+        return self.guesses_[: len(X)]
+
+
+@pytest.mark.invariant("Functions and classes of a user whose code draws random numbers draw scikit-learn's")
+@pytest.mark.parametrize(
+    ("steps", "grid", "texts"),
+    [
+        ([FunctionTransformer(add_noise), GaussianNB()], {"gaussiannb__var_smoothing": [1e-9, 1e-3]}, False),
+        ([MinMaxScaler(), Guess()], {"guess__alpha": [1.0, 2.0]}, False),
+        (
+            [CountVectorizer(preprocessor=lambda text: text[np.random.randint(3) :]), MultinomialNB()],
+            {"multinomialnb__alpha": [0.1, 1.0]},
+            True,
+        ),
+        (
+            [
+                HashingVectorizer(n_features=9, preprocessor=some_letters),
+                SVC(),
+            ],
+            {"svc__C": [0.1, 1.0]},
+            True,
+        ),
+    ],
+    ids=["function", "last step", "texts", "hashes"],
+)
+def test_code_that_draws_gives_scikit_learns_numbers(steps, grid, texts):
+    X = ["one two three", "two four", "three five one", "one"] * 20 if texts else X_CLASS[:80]
+    found = []
+    for search_class in (model_selection.GridSearchCV, GridSearchCV):
+        np.random.seed(3)
+        random.seed(3)
+        search = search_class(make_pipeline(*steps), grid, cv=3, return_train_score=True)
+        found.append(search.fit(X, LABELS[:80]))
+        found[-1].drawn_ = np.random.rand(), random.random()
+    assert_same_results(*found[::-1])
+    assert found[0].drawn_ == found[1].drawn_

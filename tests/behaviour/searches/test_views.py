@@ -127,6 +127,13 @@ def test_the_page_of_a_report_counts_like_groups_in_one_row():
     assert texts.count("PCA > RidgeClassifier") == 1
 
 
+def test_a_cell_names_its_column_and_single_groups_are_not_counted():
+    """On a phone, where a row is a list."""
+    page = GridSearchCV(RIDGE, {"alpha": [1, 2]}).plan(X, Y)._repr_html_()
+    assert '<td data-name="settings">2</td>' in page
+    assert "<th>settings</th>" in page and "groups" not in page
+
+
 def test_a_view_shows_texts_of_users_as_text():
     class B(DecisionTreeClassifier):
         pass

@@ -14,9 +14,8 @@ from manyfit.families.smooth.solver import _preconditioner as _hessians
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance
+from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance, WarmStart
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
-from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import wrap_rows
 from manyfit.model_selection.planning._cost_checks import LEAST_GAIN
 
@@ -137,10 +136,10 @@ def test_a_hessian_that_is_a_little_off_is_corrected_without_another(factor, mon
     W = own.solve(None, zero, goal).W
     own.hessians.renew(W, columns, 1e-3)
     G = own.problem.gradient(W, columns)
-    expected = own._sensitivity(W, G, columns, 1e-9)
+    expected = own._sensitivity(W, G, columns, np.full(len(columns), 1e-9))
     monkeypatch.setattr(own.hessians, "renew", None)  # is not called
     monkeypatch.setattr(_hessians.Hessians, "solve", lambda *given: factor * solve(*given))
-    found = own._sensitivity(W, G, columns, 1e-9)
+    found = own._sensitivity(W, G, columns, np.full(len(columns), 1e-9))
     assert np.abs(found - expected).max() <= 0.17 * np.abs(expected).max()  # 0.4 squared
 
 

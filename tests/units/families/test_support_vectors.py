@@ -71,8 +71,8 @@ def assert_same(estimator, settings, fold):
         for name in ("support_", "dual_coef_", "intercept_", "n_iter_"):
             expected = getattr(fitted, name)
             expected = expected.toarray() if sp.issparse(expected) else expected
-            np.testing.assert_array_equal(getattr(out.models[j], name), expected)
-        on_rows = out.on_rows(j)
+            np.testing.assert_array_equal(getattr(out.models[j].model, name), expected)
+        on_rows = out.models[j].on_rows()
         for role in ROLES:
             X = fold.rows(role)
             for method in methods:
@@ -119,7 +119,7 @@ def test_labels_next_to_a_boundary_are_predicted_from_rows(monkeypatch):
     asked = []
     right = _support_vectors.svm_on_rows
     monkeypatch.setattr(_support_vectors, "svm_on_rows", lambda *args: asked.append(1) or right(*args))
-    monkeypatch.setattr(_support_vectors.SupportVectorAnswers, "error", lambda self, j, X: 1e9)
+    monkeypatch.setattr(_support_vectors.Fitted, "error", lambda self, X: 1e9)
     found = answers(SVC(), settings, fold).respond("test", fold)
     np.testing.assert_array_equal(found["predict"], expected["predict"])
     fitted = SVC().fit(fold.X_train, fold.y_train)

@@ -25,8 +25,7 @@ from manyfit.folds import (
 )
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
-from manyfit.folds.moments._moments import AllButOne, moments_from_sums
-from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.moments._moments import AllButOne, moments_from_sums, require_squares
 from tests.units.folds._exact_moments import assert_moments, exact, rng
 
 

@@ -28,7 +28,6 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils import all_estimators
 
 from manyfit.introspection.object_state import Unkeyable
-from manyfit.introspection.stable_digest import Digester
 from manyfit.introspection.structural_key import structural_key
 from tests.behaviour.steps import _odd_values as odd
 
@@ -171,36 +170,6 @@ def test_what_has_no_key():
         deep = [deep]
     with pytest.raises(Unkeyable, match="more than 60 deep"):
         structural_key(deep)
-
-
-# Digests, which another process comes to as well
-
-
-BY_CONTENT = {
-    kind: APART[kind]
-    for kind in (
-        "numbers", "orders", "containers", "empty", "ranges", "long lists", "structured", "times", "objects",
-        "texts", "dtypes", "frames",
-    )
-} | {
-    "sets": [{0, 8}, {8, 0}],
-    "subclasses": [odd.length(1.0, 1.0), odd.length(1.0, 2.0), 1.0, odd.Level.LOW, 1],
-    "units": [odd.Quantity(A, 1.0), odd.Quantity(A, 2.0), odd.Forgetful(A, 1.0), odd.Forgetful(A, 2.0), A],
-    "masks": [np.ma.array(A, mask=False), np.ma.array(A, mask=A > 1), np.ma.array(A, mask=A > 2)],
-    "parameters elsewhere": [odd.Delegates(1), odd.Delegates(2), odd.Computes(1), odd.Computes(2)],
-    "attributes of functions": [odd.with_attribute(1), odd.with_attribute(2)],
-    "frames with more": [odd.with_attrs({}), odd.with_attrs({"a": 1}), odd.with_attrs({"a": 2})],
-    "closures": [odd.same_code(1), odd.same_code(2), odd.same_name(1), odd.same_name(2)],
-    "integers": [10**5000, 10**5000 + 1],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", BY_CONTENT)
-def test_what_differs_has_another_digest(kind):
-    things = BY_CONTENT[kind]
-    found = [Digester()(thing) for thing in things]
-    assert len(set(found)) == len(things)
-    assert [Digester()(thing) for thing in things] == found
 
 
 # The property: equal keys stand for what cannot be told apart

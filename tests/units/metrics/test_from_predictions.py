@@ -48,17 +48,6 @@ def test_classification(scoring, kind, weighted):
 
 
 @pytest.mark.parametrize("scoring", CLASS_SCORES)
-def test_a_class_that_is_no_target(scoring):
-    y, responses = labelled(LABELS["three"])
-    y = np.where(y == 5, 1, y)
-    ours, theirs = scores(scoring, y, responses, LABELS["three"])
-    if scoring == "accuracy":
-        assert_same(ours, theirs)
-    else:
-        assert_left(ours)
-
-
-@pytest.mark.parametrize("scoring", CLASS_SCORES)
 def test_a_target_that_is_no_class(scoring):
     y, responses = labelled(LABELS["three"])
     y[0] = 9
@@ -208,12 +197,6 @@ def test_many_settings_and_rows_in_chunks(n):
 
 
 # Which scorers
-
-
-@pytest.mark.parametrize("scoring", CLASS_SCORES + NUMBER_SCORES)
-def test_named_scorers_are_batched(scoring):
-    shared = SharedScoring(get_scorer(scoring), {}, Ridge())
-    assert not shared.calls_scorers
 
 
 OTHERS = {

@@ -232,7 +232,7 @@ def test_every_text_is_hashed_once_for_each_way_to_hash(n_jobs, container):
     pipeline = _pipeline(TfidfTransformer(), MultinomialNB())
     ours = RandomizedSearchCV(pipeline, params, n_jobs=n_jobs, **options)
     assert "Counting on all rows at once" in str(ours.plan(X, y))
-    assert "<td>Counting</td>" in ours.plan(X, y)._repr_html_()
+    assert ">Counting</td>" in ours.plan(X, y)._repr_html_()
     assert Counting.rows == 0
     with parallel_config(backend="threading"), warnings.catch_warnings():  # threads, where they are counted
         warnings.simplefilter("ignore")

@@ -63,7 +63,7 @@ class Model:
     stopping: Stopping | None = None
 
 
-def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSolution]:
+def fit_path(data: PassData, model: Model) -> Iterator[PathSolution]:
     """Fit all settings on all splits: a solution for each split, all fitted when the first is taken.
 
     Of sparse data only the coefficients of the merged features are kept; those of all features are made for
@@ -71,24 +71,18 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSoluti
     """
     data = data.condensed()
     with single_blas_thread():  # the passes use the others
-        fitted, T = _fit_path(data, model, solver), data.basis
+        rowwise, groups, T = model.rowwise.beside(data.X), data.groups, data.basis
+        fitted = [one for group in groups for one in _Group(data, model, rowwise, group).fit()]
     del data  # not needed while answers are scored
     for one in fitted:
         yield one if T is None else one.spread(T)
 
 
-def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[PathSolution]:
-    rowwise = model.rowwise.beside(data.X)
-    return [one for group in data.groups for one in _Group(data, model, rowwise, solver, group).fit()]
-
-
 class _Group:
     """Splits with the same atoms; `beside_X` has the targets and weights of all rows where X lies."""
 
-    def __init__(
-        self, data: PassData, model: Model, beside_X: RowLoss, solver: LBFGS, group: AtomGroup
-    ) -> None:
-        self.data, self.model, self.solver, self.group = data, model, solver, group
+    def __init__(self, data: PassData, model: Model, beside_X: RowLoss, group: AtomGroup) -> None:
+        self.data, self.model, self.group = data, model, group
         self.on_host, self.beside_X = model.rowwise.of_splits(group.splits), beside_X.of_splits(group.splits)
         self.totals = weight_totals(self.on_host, group.rows, group.train)
         if not ((self.totals > 0.0) & (self.totals < np.inf)).all():
@@ -100,20 +94,21 @@ class _Group:
         self.every = TrainingRows(data.X, self.passes, self.beside_X, self.totals)
         self.problem = self.problems.over(self.every)
         self._read = 0  # rows of samples
-        self._tol = model.tol  # where scikit-learn's solver stops
+        self._tol = np.full(self.penalties.shape, model.tol)  # where scikit-learn's solver stops
 
     def fit(self) -> list[PathSolution]:
         """All settings on all splits, but for those that scikit-learn's solver may leave unfinished."""
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
-        n_sets, m = self.penalties.shape
-        reached, acceptable = (
-            self._followed(kept, start) if kept.size else (PathPoint.empty(self._zero()), 0.0)
-        )
+        (n_sets, m), reached = self.penalties.shape, PathPoint.empty(self._zero())
+        acceptable = np.zeros((n_sets, m))
+        if kept.size:
+            reached, found = self._followed(kept, start)
+            acceptable[:, kept] = found.reshape(n_sets, kept.size)
         reached = reached.spread(n_sets, kept, m)
-        converged = (reached.size <= acceptable).reshape(n_sets, m)
+        converged = reached.size.reshape(n_sets, m) <= acceptable
         read = self._read + self.passes.rows_read
-        error = MARGIN_OF_ERROR * acceptable * reached.sensitivity
+        error = MARGIN_OF_ERROR * acceptable.reshape(-1, 1, 1) * reached.sensitivity
         return [
             PathSolution(
                 self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read
@@ -121,8 +116,8 @@ class _Group:
             for i, own in enumerate(converged)
         ]
 
-    def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, float]:
-        """The ends of some settings on all splits, and the acceptable size of their gradients."""
+    def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, Array]:
+        """The ends of some settings on all splits, and the acceptable sizes of their gradients."""
         stage, zero = self._stage(self.every, kept), self._zero()
         # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
         # They are measured before the coarse stages exist, which take memory.
@@ -138,9 +133,12 @@ class _Group:
             start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
             self._read += one.passes.rows_read
             del one
-        acceptable = self._tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
-        tol = max(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
-        return stage.solve(start, zero, Tolerance(min(tol, acceptable), acceptable, scale)), acceptable
+        acceptable = self._tol[:, kept].ravel()
+        if self.model.norm == "euclidean":
+            acceptable *= float(sizes.min())
+        tol = np.maximum(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
+        goal = Tolerance(np.minimum(tol, acceptable), acceptable, scale)
+        return stage.solve(start, zero, goal), acceptable
 
     def _trusted(self) -> tuple[Array, Array | None]:
         """Settings that scikit-learn's solver would finish on each split, (n_splits, m), and a start or None.
@@ -166,7 +164,7 @@ class _Group:
         W = trials.run(first)
         trusted = np.asarray(trials.trusted[splits].all(axis=0))
         on_all = trusted[None] if shape[0] == 1 else self._on_all_splits(trusted, splits, trials)
-        self._tol = max(self._tol, float(trials.tol[trials.trusted & on_all].max(initial=0.0)))
+        self._tol = np.maximum(self._tol, trials.tolerances)
         return on_all, W[trusted] if shape[0] == 1 and sample is None else None
 
     def _on_all_splits(self, trusted: Array, splits: Array, trials: "_Trials") -> Array:
@@ -211,7 +209,7 @@ class _Group:
         return zero
 
     def _stage(self, rows: TrainingRows, kept: Array) -> Stage:
-        return Stage(rows, self.problems.subset(kept), self.solver, self.data.memory_limit)
+        return Stage(rows, self.problems.subset(kept), LBFGS(), self.data.memory_limit)
 
     def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
         """One over the share of the rows of each stage: 1, 4, 16, ...; only 1 if samples do not pay."""
@@ -278,6 +276,12 @@ class _Trials:
         self.trusted[new], self.steps[new], self._tried[new] = tried.trusted, tried.steps, True
         self.tol[new] = tried.tol
         return tried.W
+
+    @property
+    def tolerances(self) -> Array:
+        """The tolerances that pairs were followed to, and for others the largest of their setting."""
+        own = np.where(self.trusted, self.tol, 0.0)
+        return np.where(self.trusted, own, own.max(axis=0))
 
     def run_at(self, index: Any) -> None:
         """Try the pairs at an index."""

@@ -76,15 +76,13 @@ class LBFGS:
             n_done = int(xp.count_nonzero(done))
             if worth is not None:
                 limit = min(self.max_passes, worth(done.shape[0] - n_done))
+            left = (place, state.W, state.G, done, state.curvature, state.overshoot, state.steps)
             if n_done == done.shape[0] or passes >= limit or steps == self.max_steps:
-                finished.append(
-                    (place, state.W, state.G, done, state.curvature, state.overshoot, state.steps)
-                )
+                finished.append(left)
                 state.keep(xp.nonzero(~done)[0])
                 break
             if n_done:
                 out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
-                left = (place, state.W, state.G, done, state.curvature, state.overshoot, state.steps)
                 finished.append(tuple(xp.take(A, out, axis=0) for A in left))
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)

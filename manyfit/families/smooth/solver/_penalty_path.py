@@ -3,6 +3,7 @@
 import weakref
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
-from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import RowSample
 
 # A column whose gradient did not shrink by this factor, in so many passes and with Hessians of its own, is as
@@ -43,15 +43,23 @@ WORSE = 2.0
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The size of a gradient at which to stop.
+    """The size of a gradient at which to stop, for all columns or for each.
 
     `tol` is sought, `acceptable` is enough after some passes (0: nothing else is); `scale` is the largest
     size at zero.
     """
 
-    tol: float
-    acceptable: float
+    tol: float | Array
+    acceptable: float | Array
     scale: float
+
+    def of(self, columns: Array) -> tuple[Array, Array]:
+        """`tol` and `acceptable` of each of some columns."""
+        tol, acceptable = (
+            one[columns] if isinstance(one, np.ndarray) else np.full(len(columns), one)
+            for one in (self.tol, self.acceptable)
+        )
+        return tol, acceptable
 
 
 @dataclass
@@ -155,26 +163,26 @@ class Stage:
             W, G, ends.size[columns] = self._follow(
                 columns, *self._checked_starts(begin, zero, columns, goal), goal
             )
-            ends.W[columns] = W
-            if goal.acceptable:
-                ends.sensitivity[columns] = self._sensitivity(W, G, columns, goal.acceptable)
+            ends.W[columns], (_, acceptable) = W, goal.of(columns)
+            if acceptable.any():
+                ends.sensitivity[columns] = self._sensitivity(W, G, columns, acceptable)
             self.hessians.release(columns)
             warm.update(
                 W.reshape(n_sets, len(settings), *zero.shape[1:])[:, -1], self.penalties[0, settings[-1]]
             )
         return ends
 
-    def _sensitivity(self, W: Array, G: Array, columns: Array, size: float) -> Array:
+    def _sensitivity(self, W: Array, G: Array, columns: Array, sizes: Array) -> Array:
         """Change of the coefficients of columns for a gradient of size one.
 
-        The Hessians were taken on the way. One pass shows whether a gradient of `size` leads to a point where
+        The Hessians were taken on the way. One pass shows whether a gradient of `sizes`, (m,), leads to where
         the gradient is as large. If it is not, what is missing is solved for as well. If that is much, the
         loss has become flatter or steeper since, as at the edge of a hinge, and the column gets a Hessian at
         its end.
         """
         unit = self._unit_gradient(W, columns)
-        change = self.hessians.solve(unit, columns)
-        with np.errstate(over="ignore", invalid="ignore"):
+        change, size = self.hessians.solve(unit, columns), sizes[:, None, None]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             seen = (self.problem.gradient(W + size * change, columns) - G) / size
             right = np.abs(self.problem.size(seen, columns) - 1.0) <= HESSIAN_SHARE
             near = ~right & (self.problem.size(unit - seen, columns) <= REFINED)
@@ -227,7 +235,7 @@ class Stage:
         A column that converges slowly is far from where its Hessian was taken: it gets one of its own, as in
         Newton's method. A column that makes no progress then is as near the optimum as rounding allows.
         """
-        left, place = columns, np.arange(len(columns))
+        left, place, (tol, acceptable) = columns, np.arange(len(columns)), goal.of(columns)
         size, best = np.full((2, left.size), np.inf)
         idle, spent, state = np.zeros(left.size, dtype=int), 0, None
         for i in count():
@@ -236,8 +244,7 @@ class Stage:
             def worth(n_left: int, rest: int = self.solver.max_passes - spent) -> int:
                 return min(self._passes_of_round(n_left), rest)
 
-            tol = np.full(left.size, goal.tol)
-            solution = self.solver.solve(self.problem, W[place], left, tol, worth, G[place], state)
+            solution = self.solver.solve(self.problem, W[place], left, tol[place], worth, G[place], state)
             spent += solution.passes
             W[place], G[place] = solution.W, solution.G
             size[place] = self.problem.size(solution.G, left)
@@ -247,7 +254,7 @@ class Stage:
             place = place[~solution.converged]
             active = idle[place] < IDLE_PASSES
             if spent >= ENOUGH_PASSES:
-                active &= ~(size[place] <= goal.acceptable)
+                active &= ~(size[place] <= acceptable[place])
             solution.left.keep(np.flatnonzero(active))
             place = place[active]
             left = columns[place]
@@ -287,3 +294,31 @@ def _largest_features(sample: RowSample, size: int) -> Array:
     squares = sample.column_squares()
     size = min(max(size, 0), squares.size)
     return np.sort(np.argsort(-squares, kind="stable")[:size])
+
+
+class WarmStart:
+    """Extrapolates the ends of the sets, (n_sets, K, d), from `start`, in the logarithm of the penalty.
+
+    A further step in the logarithm is mostly a change of the same length.
+    """
+
+    def __init__(self, start: Array) -> None:
+        self._ends, self._slope, self._depth, self._step = start, np.zeros_like(start), np.nan, 0.0
+
+    def update(self, ends: Array, penalty: float) -> None:
+        """Note the ends of the sets for a penalty."""
+        depth = float(_depth(penalty))
+        step = depth - self._depth  # NaN at first: the way from the start says nothing
+        self._slope = (ends - self._ends) / step if step > 0.0 else np.zeros_like(ends)
+        self._ends, self._depth, self._step = ends, depth, step
+
+    def points(self, penalties: Array) -> Array:
+        """Points to start at, (n_sets m, K, d), no farther ahead than the last step."""
+        ahead = np.nan_to_num(np.clip(_depth(penalties) - self._depth, 0.0, self._step))
+        points = self._ends[:, None] + ahead[:, None, None] * self._slope[:, None]
+        return points.reshape(-1, *self._ends.shape[1:])
+
+
+def _depth(penalties: Any) -> Any:
+    """Minus the logarithm of penalties; no penalty is the deepest."""
+    return -np.log(np.maximum(penalties, np.finfo(np.float64).tiny))

@@ -25,8 +25,8 @@ class PathSolution:
     def side_by_side(cls, parts: Sequence["PathSolution"]) -> "PathSolution":
         """Join solutions of the same settings with one output each."""
         return cls(
-            _joined([part.linear for part in parts], 1),
-            _joined([part.error for part in parts], 1),
+            LinearPredictors.joined([part.linear for part in parts], 1),
+            LinearPredictors.joined([part.error for part in parts], 1),
             np.logical_and.reduce([part.converged for part in parts]),
             np.logical_and.reduce([part.trusted for part in parts]),
             sum(part.rows_read for part in parts),
@@ -36,10 +36,7 @@ class PathSolution:
     def subset(self, settings: Sequence[int]) -> "PathSolution":
         """Some of the settings."""
         index = list(settings)
-        linear, error = (
-            LinearPredictors(one.coef[:, index], one.at_origin[index], one.origin)
-            for one in (self.linear, self.error)
-        )
+        linear, error = self.linear.subset(index), self.error.subset(index)
         return replace(
             self, linear=linear, error=error, converged=self.converged[index], trusted=self.trusted[index]
         )
@@ -47,12 +44,6 @@ class PathSolution:
     def spread(self, T: Any) -> "PathSolution":
         """Map a solution for ``X @ T`` to the features of X."""
         return replace(self, linear=_spread(self.linear, T), error=_spread(self.error, T))
-
-
-def _joined(parts: Sequence[LinearPredictors], axis: int) -> LinearPredictors:
-    """Concatenate along the settings (0) or the outputs (1)."""
-    coef = np.concatenate([part.coef for part in parts], axis=axis + 1)
-    return LinearPredictors(coef, np.concatenate([part.at_origin for part in parts], axis), parts[0].origin)
 
 
 def _spread(linear: LinearPredictors, T: Any) -> LinearPredictors:

@@ -6,15 +6,15 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from manyfit.folds.rows._inputs import NUMBERS
+from manyfit.folds.rows._sparse_chunks import SparseRows, sparse_bytes
 from manyfit.folds.rows.chunks._cuts import join_frames
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of, numbers_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import with_retries
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 _RECOMPUTED = (
     "Each pass calls the function of Blocks anew: if it computes or parses the blocks, write them to "
@@ -37,9 +37,10 @@ class Blocks:
     ----------
     blocks : callable or xgboost.DataIter
         ``blocks()`` returns an iterator of blocks from the first row on, the same ones in each call. A block
-        is ``X``, ``(X, y)`` or ``(X, y, sample_weight)``; X is an array of shape (n_rows, n_features) or a
-        frame of pandas or polars, in host memory. Of an ``xgboost.DataIter``, ``reset`` and ``next`` are
-        called; its ``data``, ``label`` and ``weight`` are read.
+        is ``X``, ``(X, y)`` or ``(X, y, sample_weight)``; X is an array of shape (n_rows, n_features), a
+        sparse matrix or array of SciPy, or a frame of pandas or polars, in host memory. Of an
+        ``xgboost.DataIter``, ``reset`` and ``next`` are called; its ``data``, ``label`` and ``weight`` are
+        read.
 
     Notes
     -----
@@ -106,9 +107,10 @@ class CountedBlocks:
         self.names: list[Any] | None = None
         self.dtypes: list[Any] = []
         self.checksums: list[dict[Any, Array]] = []
+        self.is_sparse, self.n_columns = False, 0
         for k, (X, y, w) in enumerate(_each(blocks)):
             self._require_block(k, X, y, w)
-            self.lengths.append(len(X))
+            self.lengths.append(X.shape[0])
             self.checksums.append(_checksums(X))
             self.nbytes += _nbytes(X)
             targets.append(y)
@@ -121,34 +123,42 @@ class CountedBlocks:
 
     def rows(self, memory: int) -> PartRows:
         """The rows as they are read in later passes."""
-        rows = ArrayBlocks(self, memory) if self.names is None else FrameBlocks(self, memory)
+        rows: _BlockRows
+        if self.is_sparse:
+            rows = SparseBlocks(self, memory)
+        else:
+            rows = ArrayBlocks(self, memory) if self.names is None else FrameBlocks(self, memory)
         rows.recomputed = _RECOMPUTED
         rows.bytes_read = self.nbytes
         return rows
 
     def _require_block(self, k: int, X: Any, y: Any, w: Any) -> None:
         """Raise ValueError for a block that does not go with those before it."""
-        is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
-        if not is_frame and (type(X) not in (np.ndarray, np.memmap) or X.ndim != 2):
+        is_frame, is_sparse = hasattr(X, "columns") and hasattr(X, "to_numpy"), issparse(X)
+        is_array = type(X) in (np.ndarray, np.memmap) or is_sparse
+        if not is_frame and (not is_array or X.ndim != 2):
             found = type(X).__name__ + (f" of {X.ndim} dimensions" if hasattr(X, "ndim") else "")
             raise ValueError(
-                f"Block {k} of X is a {found}. Blocks are arrays of two dimensions, or frames of pandas or "
-                "polars."
+                f"Block {k} of X is a {found}. Blocks are arrays of two dimensions, frames of pandas or "
+                "polars, or sparse matrices of SciPy."
             )
-        names = list(X.columns) if is_frame else None
-        dtypes = [number_dtype_of(one) for one in X.dtypes] if is_frame else [X.dtype] * X.shape[1]
+        names, n_columns = list(X.columns) if is_frame else None, X.shape[1]
+        dtypes = [number_dtype_of(one) for one in X.dtypes] if is_frame else [X.dtype]
         if not self.lengths:
-            self.names, self.dtypes = names, dtypes
-        if names != self.names or len(dtypes) != len(self.dtypes):
-            columns = f"{len(dtypes)} columns" if names is None else f"columns {names[:10]}"
-            first = f"{len(self.dtypes)}" if self.names is None else f"{self.names[:10]}"
+            self.names, self.dtypes, self.n_columns, self.is_sparse = names, dtypes, n_columns, is_sparse
+        if is_sparse != self.is_sparse:
+            kinds = ("dense", "sparse") if self.is_sparse else ("sparse", "dense")
+            raise ValueError(f"Block {k} of X is {kinds[0]}, and block 0 is {kinds[1]}.")
+        if names != self.names or n_columns != self.n_columns:
+            columns = f"{n_columns} columns" if names is None else f"columns {names[:10]}"
+            first = f"{self.n_columns}" if self.names is None else f"{self.names[:10]}"
             raise ValueError(f"Block {k} of X has {columns}, and block 0 has {first}.")
         if not is_frame and X.dtype.str[1:] not in NUMBERS | {"b1"}:
             raise ValueError(f"Block {k} of X is of dtype {X.dtype}. Blocks are read of numbers.")
         self.dtypes = [_common(one, other) for one, other in zip(self.dtypes, dtypes, strict=True)]
         for name, one in (("y", y), ("sample_weight", w)):
-            if one is not None and len(one) != len(X):
-                raise ValueError(f"Block {k} has {len(X)} rows of X, and {len(one)} of {name}.")
+            if one is not None and len(one) != X.shape[0]:
+                raise ValueError(f"Block {k} has {X.shape[0]} rows of X, and {len(one)} of {name}.")
 
 
 def _common(one: np.dtype[Any] | None, other: np.dtype[Any] | None) -> np.dtype[Any] | None:
@@ -159,6 +169,8 @@ def _common(one: np.dtype[Any] | None, other: np.dtype[Any] | None) -> np.dtype[
 def _nbytes(X: Any) -> int:
     if isinstance(X, np.ndarray):
         return int(X.nbytes)
+    if issparse(X):
+        return sparse_bytes(X)
     return int(X.memory_usage(deep=True).sum() if hasattr(X, "memory_usage") else X.estimated_size())
 
 
@@ -190,6 +202,9 @@ def _checksums(X: Any, columns: Sequence[Any] | None = None) -> dict[Any, Array]
     """The checksums of the columns of an array, or of the columns of numbers of a frame, by name."""
     if isinstance(X, np.ndarray):
         return {None: _checksum(X)}
+    if issparse(X):
+        X = X.tocsr()
+        return {None: np.concatenate([_checksum(one) for one in (X.data, X.indices, X.indptr)], axis=2)}
     names = list(X.columns) if columns is None else columns
     if len(set(names)) < len(names):  # such a frame is refused
         return {}
@@ -252,7 +267,7 @@ def _own(data: Any) -> Any:
     """A copy of what a function may overwrite when it makes its next block, which is read ahead."""
     if isinstance(data, np.ndarray):
         return data.copy("K")
-    if isinstance(data, list) or hasattr(data, "iloc"):
+    if isinstance(data, list) or hasattr(data, "iloc") or issparse(data):
         return data.copy()
     is_polars = type(data).__module__.startswith("polars.")
     return data[np.arange(len(data))] if is_polars else data  # its own copies share memory
@@ -305,7 +320,7 @@ class _BlockRows(PartRows):
                 "before."
             )
         X, known = block[0], self._checksums[k]
-        if self._lengths is not None and len(X) != self._lengths[k]:  # which the caller finds
+        if self._lengths is not None and X.shape[0] != self._lengths[k]:  # which the caller finds
             return X
         for name, found in _checksums(X, columns).items():
             if name in known and not _is_same(known[name], found, self._dtype_of(name)):
@@ -330,11 +345,28 @@ class ArrayBlocks(_BlockRows):
     def __init__(self, counted: CountedBlocks, memory: int) -> None:
         lengths = counted.lengths
         dtype = np.dtype(np.result_type(*counted.dtypes)) if counted.dtypes else np.dtype(float)
-        super().__init__("Blocks of arrays", len(counted.dtypes), dtype, len(lengths), lengths, memory)
+        super().__init__("Blocks of arrays", counted.n_columns, dtype, len(lengths), lengths, memory)
         self._open(counted)
 
     def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
         part = np.asarray(self.block_again(k))
+        return part if columns is None else part[:, columns]
+
+
+class SparseBlocks(_BlockRows, SparseRows):
+    """Blocks that are sparse matrices."""
+
+    def __init__(self, counted: CountedBlocks, memory: int) -> None:
+        lengths, dtype = counted.lengths, np.dtype(np.result_type(*counted.dtypes))
+        entry_bytes = counted.nbytes / max(sum(lengths), 1)
+        SparseRows.__init__(
+            self, "Blocks of sparse matrices", counted.n_columns, dtype, len(lengths), lengths, memory,
+            entry_bytes,
+        )  # fmt: skip
+        self._open(counted)
+
+    def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
+        part = self.block_again(k).tocsr()
         return part if columns is None else part[:, columns]
 
 

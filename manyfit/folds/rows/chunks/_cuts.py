@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import vstack
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.splits._atoms import Rows
@@ -126,11 +127,13 @@ def rows_of(part: Any, rows: Rows) -> Any:
 
 
 def join_frames(parts: Sequence[Any]) -> Any:
-    """Frames of pandas or polars, or arrays, as one."""
+    """Frames of pandas or polars, arrays, or sparse matrices, as one."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
+    if hasattr(parts[0], "tocsr"):
+        return vstack(parts, format="csr")
     library = sys.modules[type(parts[0]).__module__.partition(".")[0]]
     if hasattr(parts[0], "iloc"):
         return library.concat(list(parts), ignore_index=True)

@@ -1,19 +1,19 @@
 """Rows of Dask's arrays and frames, computed block by block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import hstack, issparse
 
+from manyfit.folds.rows._sparse_chunks import SparseRows, sparse_bytes
 from manyfit.folds.rows.chunks._cuts import chunk_and_rows, joined_borders
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sliced import matrix_shape, number_dtype
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 ARRAY, FRAME = "dask.array.Array", "dask.dataframe.DataFrame"
 _RECOMPUTED = (
@@ -151,6 +151,35 @@ class DaskParts(_DaskSource, PartRows):
         return np.asarray(part) if columns is None else np.asarray(part)[:, columns]
 
 
+class DaskSparseRows(_DaskSource, SparseRows):
+    """Rows of a `dask.array.Array` whose chunks are sparse matrices of SciPy; the first pass counts them."""
+
+    def __init__(self, X: Any, memory: int) -> None:
+        dtype, n_parts = number_dtype(X, ARRAY), X.numblocks[0]
+        SparseRows.__init__(
+            self, f"{ARRAY} of sparse chunks", int(X.shape[1]), dtype, n_parts, None, memory,
+            _largest_row(X),
+        )  # fmt: skip
+        self.identity = (ARRAY, X.name)
+        if not np.isnan(X.shape[0]):
+            self.expect(X.shape[0])
+        self._open(X, "files that Blocks reads")
+
+    def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
+        row = self.X.blocks[k]
+        parts = [self.compute(row.blocks[:, j]) for j in range(row.numblocks[1])]
+        part = parts[0] if len(parts) == 1 else hstack(parts, format="csr")
+        return part if columns is None else part[:, columns]
+
+    def why_not_on_workers(self) -> str:
+        return SparseRows.why_not_on_workers(self)
+
+
+def has_sparse_chunks(X: Any) -> bool:
+    """Whether the chunks of a Dask array are sparse matrices of SciPy, as its ``_meta`` says."""
+    return issparse(getattr(X, "_meta", None))
+
+
 class DaskFrameRows(_DaskSource, FrameRows):
     """Rows of a `dask.dataframe.DataFrame` of pandas' frames, whose lengths the first pass counts."""
 
@@ -179,18 +208,30 @@ def size_of_parts(X: Any) -> int:
 
     More are computed as long as all are empty.
     """
-    is_array = hasattr(X, "numblocks")
-    n = X.numblocks[0] if is_array else X.npartitions
-    largest = 0
+    n = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
+    return n * max(map(_nbytes, _some_parts(X, n)), default=0)
+
+
+def _largest_row(X: Any) -> float:
+    """Bytes of a row of a Dask array with sparse chunks, from the parts that `size_of_parts` computes."""
+    return max((_nbytes(part) / part.shape[0] for part in _some_parts(X, X.numblocks[0])), default=0.0)
+
+
+def _some_parts(X: Any, n: int) -> Iterator[Any]:
+    """Two parts of a Dask collection that are not empty, or one, or none, computed."""
+    found = 0
     for i, k in enumerate(dict.fromkeys([0, n // 2, *range(n)])):
-        if i > 1 and largest:
-            break
-        part = (X.blocks[k] if is_array else X.partitions[k]).compute()
-        largest = max(largest, _nbytes(part) if len(part) else 0)
-    return n * largest
+        if i > 1 and found:
+            return
+        part = (X.blocks[k] if hasattr(X, "numblocks") else X.partitions[k]).compute()
+        if part.shape[0]:
+            found += 1
+            yield part
 
 
 def _nbytes(part: Any) -> int:
+    if issparse(part):
+        return sparse_bytes(part)
     return int(part.nbytes) if isinstance(part, np.ndarray) else int(part.memory_usage(deep=True).sum())
 
 

@@ -5,13 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
 from manyfit.folds.rows.chunks._cuts import join_frames, rows_of
 from manyfit.folds.rows.chunks._parts import PartRows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # Bytes of a value that is no number, as far as nobody knows better.
 OBJECT_BYTES = 32

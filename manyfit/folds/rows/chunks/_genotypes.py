@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array
 
 # The first bytes of a .bed file whose rows are variants.
 MAGIC = b"\x6c\x1b\x01"

@@ -7,13 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.rows.chunks._cuts import RowCuts, chunk_and_rows, joined_borders, most_rows, require_read
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
+from manyfit.folds.splits._atoms import Array, Rows
 
 
 class PartRows(ChunkRows):
@@ -108,14 +105,15 @@ class PartRows(ChunkRows):
             self._n = n
 
     def known_rows(self) -> int:
-        return len(self._first_part()) if self._lengths is None else next(n for n in self._lengths if n)
+        first = self._first_part() if self._lengths is None else None
+        return next(n for n in self._lengths or () if n) if first is None else int(first.shape[0])
 
     def _first_part(self) -> Any:
         """The first part with rows, or the last one, kept until the rows are counted."""
         if self._first is None:
             for k in range(self._n_parts):
                 self._first = k, self._counted_part(k, 0)
-                if len(self._first[1]):
+                if self._first[1].shape[0]:
                     break
         assert self._first is not None
         return self._first[1]
@@ -164,13 +162,14 @@ class PartRows(ChunkRows):
         for k in range(first, last):
             self._reading = k
             part = self.read_part(k, columns)
-            if len(part) != self._lengths[k]:
+            n = part.shape[0]
+            if n != self._lengths[k]:
                 raise ValueError(
-                    f"Chunk {k} of X has {len(part)} rows, and had {self._lengths[k]} when they were counted."
+                    f"Chunk {k} of X has {n} rows, and had {self._lengths[k]} when they were counted."
                 )
-            low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], len(part))
+            low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], n)
             if high > low:
-                parts.append(part if high - low == len(part) else self.cut(part, int(low), int(high)))
+                parts.append(part if high - low == n else self.cut(part, int(low), int(high)))
         self._reading = None
         return self.join(parts)
 
@@ -207,19 +206,20 @@ class PartRows(ChunkRows):
                 ahead = reader.submit(self._counted_part, 0, 0)
                 for k in range(self._n_parts + 1):
                     part = ahead.result() if k < self._n_parts else None
-                    if held and (part is None or stop + len(part) - start > most):
+                    size = 0 if part is None else part.shape[0]
+                    if held and (part is None or stop + size - start > most):
                         self._counting = start, self.join(held)
                         yield slice(start, stop), load(start, stop), cuts.within(start, stop)
                         self._n_yielded += 1
                         start, held = stop, []
                     if part is None:
                         break
-                    self._require_expected(stop + len(part))
+                    self._require_expected(stop + size)
                     if k + 1 < self._n_parts:
-                        ahead = reader.submit(self._counted_part, k + 1, stop + len(part))
-                    lengths.append(len(part))
-                    held += [part] if len(part) else []
-                    stop += len(part)
+                        ahead = reader.submit(self._counted_part, k + 1, stop + size)
+                    lengths.append(size)
+                    held += [part] if size else []
+                    stop += size
         finally:
             self._counting = None
         self.take_lengths(lengths)
@@ -248,7 +248,7 @@ class PartRows(ChunkRows):
         try:
             first = self._first
             part = first[1] if first and first[0] == k else with_retries(lambda: self.read_part(k))
-            require_read(len(part) * self.row_bytes, self.memory)
+            require_read(part.shape[0] * self.row_bytes, self.memory)
         except Exception as error:
             error.add_note(f"Chunk {k}, from row {start} on, of X, a {self.kind}, could not be read.")
             raise self._fail(error) from None

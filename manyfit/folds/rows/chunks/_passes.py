@@ -5,16 +5,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
+from manyfit.folds.passes._protocol import (
+    EPS,
+    QUICK_COLUMNS,
+    QUICK_SPARSE_COLUMNS,
+    Curvature,
+    Passes,
+    Residual,
+)
 from manyfit.folds.passes._samples import RowSample
+from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows.chunks._cuts import shifted
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._atoms import Array, Rows
 
-Array = NDArray[Any]
+Held = NumPyRows | MixedRows | CsrRows
 
 # Pieces of an atom's rows in a read, which threads share.
 PARTS = 4
@@ -23,7 +30,11 @@ PARTS = 4
 class ChunkReader(Protocol):
     """The part of `ChunkSums` that passes read."""
 
-    def rows_in_memory(self, rows: Rows) -> NumPyRows | MixedRows:
+    @property
+    def nnz(self) -> int | None:
+        """Number of stored entries; None for dense rows."""
+
+    def rows_in_memory(self, rows: Rows) -> Held:
         """Some rows, in memory."""
 
     def reduced(self, work: Any, merge: Any, sets: Sequence[Rows] | None = None) -> Any:
@@ -37,6 +48,8 @@ class ChunkPasses(Passes):
 
     def __init__(self, X: ChunkReader, rows: Sequence[Rows], origin: Array) -> None:
         self.X, self.rows, self.origin, self.rows_read = X, rows, origin, 0
+        if X.nnz is not None:
+            self.quick_columns, self.single_is_quicker = QUICK_SPARSE_COLUMNS, False
 
     def sample(self, rows: Rows) -> RowSample:
         held = self.X.rows_in_memory(rows)

@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds.rows._inputs import NUMBERS, has_dtype
-from manyfit.folds.rows.chunks._dask import DaskFrameRows, DaskParts, DaskRows, size_of_parts
+from manyfit.folds.rows.chunks._dask import (
+    DaskFrameRows,
+    DaskParts,
+    DaskRows,
+    DaskSparseRows,
+    has_sparse_chunks,
+    size_of_parts,
+)
 from manyfit.folds.rows.chunks._parquet import ParquetRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sliced import GENOTYPES, MemmapRows, SlicedRows
@@ -60,7 +67,7 @@ def is_larger(X: Any, memory: int) -> bool:
         return False
     if kind == "parquet":
         return ParquetRows(X, 2**62).nbytes > memory
-    if kind == "dask frame" or (kind == "dask array" and not _has_known_chunks(X)):
+    if kind == "dask frame" or (kind == "dask array" and (has_sparse_chunks(X) or not _has_known_chunks(X))):
         return size_of_parts(X) > memory
     return int(np.prod(X.shape, dtype=np.int64)) * getattr(X.dtype, "itemsize", 8) > memory
 
@@ -89,6 +96,8 @@ def as_chunk_rows(X: Any, memory: int, columns: Sequence[str] | None = None) -> 
             return None
         if kind == "dask frame":
             return DaskFrameRows(X, memory)
+        if has_sparse_chunks(X):
+            return DaskSparseRows(X, memory)
         return DaskRows(X, memory) if _has_known_chunks(X) else DaskParts(X, memory)
     return SlicedRows(X, kind, memory) if kind in _IN_FILES.values() else None
 

@@ -11,19 +11,18 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
-from manyfit.folds.moments._host import SAMPLED_ROWS, median_row
+from manyfit.folds.moments._host import SAMPLED_ROWS, evenly_spread, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._chunk_reduction import GROUP_READS
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
-from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums, Held
-from manyfit.folds.splits._atoms import Rows, as_rows
+from manyfit.folds.rows.chunks._passes import Held
+from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
+from manyfit.folds.splits._atoms import Array, Rows, as_rows
 
-Array = NDArray[Any]
 Load = Callable[[int, int], Any]
 
 # Seconds after which rows are read again that could not be read.
@@ -377,13 +376,6 @@ def with_retries(load: Callable[[], Any]) -> Any:
         except OSError:
             time.sleep(pause)
     return load()
-
-
-def evenly_spread(n: int) -> Array:
-    """An odd number of rows among `n`, in order."""
-    some = min(n, SAMPLED_ROWS)
-    some -= (some + 1) % 2
-    return np.arange(some) * (n - 1) // max(some - 1, 1)
 
 
 def _sum_finite(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> float:

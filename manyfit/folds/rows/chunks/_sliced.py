@@ -5,13 +5,12 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds.rows._inputs import NUMBERS
 from manyfit.folds.rows.chunks._cuts import file_stamp, regular_borders
 from manyfit.folds.rows.chunks._rows import ChunkRows
+from manyfit.folds.splits._atoms import Array
 
-Array = NDArray[Any]
 GENOTYPES = "manyfit.folds.Genotypes"
 # Of Zarr 3 and 2.
 LOCAL_STORES = ("LocalStore", "DirectoryStore", "NestedDirectoryStore")

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import sum_atoms
@@ -18,15 +17,11 @@ from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moment
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.rows._chunk_reduction import ChunkReduction
-from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.rows.chunks._cuts import first_row, ordered, rows_before
-from manyfit.folds.rows.chunks._passes import ChunkPasses
-from manyfit.folds.splits._atoms import Rows
-
-Array = NDArray[Any]
-Held = NumPyRows | MixedRows
+from manyfit.folds.rows.chunks._passes import ChunkPasses, Held
+from manyfit.folds.splits._atoms import Array, Rows
 
 # A sample of rows in memory takes at most this part of the limit.
 SAMPLE_PARTS = 4

@@ -34,6 +34,8 @@ from manyfit.model_selection.planning._pipeline_spec import PipelineReader, Step
 
 # Each split looks at the numbers of a column, and adds ranges, where steps divide it into bins.
 MOST_DIVIDED = 50
+# Splits that are tried until the steps of a setting can be applied to one.
+MOST_TRIED = 20
 
 
 def reads_columns(steps: Iterable[StepSpec]) -> bool:
@@ -61,7 +63,8 @@ class EncodedColumns:
     """The columns of X, encoded once for settings that read about the same ones.
 
     The steps of all settings are applied to the first split, without moments: this shows which columns they
-    read, and which of them are linear in these.
+    read, and which of them are linear in these. If that split of an X in chunks cannot be read, the next is
+    tried: scikit-learn makes no fit of such an X, and those of other splits are shared.
     """
 
     def __init__(self, job: Job) -> None:
@@ -75,7 +78,7 @@ class EncodedColumns:
         else:
             table = Table(job.X)
             self._planned = Encoding(table, _most_made(table.shape[0], limit))
-        self._start = FoldColumns.start(EncodedFold(self._planned, *job.splits.indices(0)))
+        self._start = self._columns_of(0)
         self._found: dict[Any, _Rows | str] = {}  # by key of steps: their rows, or the reason
         reader = PipelineReader(job.estimator)
         for params in job.candidates:
@@ -135,19 +138,32 @@ class EncodedColumns:
 
     def _apply(self, steps: Sequence[StepSpec]) -> _Rows:
         """The rows behind some steps; each fold notes how it divides columns."""
-        before = self._planned.n_divisions
-        found = _rows_behind(steps, self._start)
+        before, n_splits = self._planned.n_divisions, self._job.splits.n_splits
+        found, first = self._on_first_split(steps)
         if self._planned.n_divisions == before:
             return found
-        splits = self._job.splits
-        if splits.n_splits > MOST_DIVIDED:
+        if n_splits > MOST_DIVIDED:
             raise Unsupported(f"more than {MOST_DIVIDED} splits divide columns into bins")
-        for i in range(1, splits.n_splits):
+        for i in range(first + 1, n_splits):
             with suppress(Exception):  # a fold that cannot be read is left to scikit-learn
-                _rows_behind(
-                    steps, FoldColumns.start(EncodedFold(self._planned, *splits.indices(i), split=i))
-                )
+                _rows_behind(steps, self._columns_of(i))
         return found
+
+    def _on_first_split(self, steps: Sequence[StepSpec]) -> tuple[_Rows, int]:
+        """The rows behind some steps on the first split that can be read, and its number."""
+        try:
+            return _rows_behind(steps, self._start), 0
+        except Exception:
+            if self._planned.read_by_sklearn:
+                raise
+            for i in range(1, min(self._job.splits.n_splits, MOST_TRIED)):
+                with suppress(Exception):
+                    return _rows_behind(steps, self._columns_of(i)), i
+            raise
+
+    def _columns_of(self, i: int) -> FoldColumns:
+        """The columns of X on a split."""
+        return FoldColumns.start(EncodedFold(self._planned, *self._job.splits.indices(i), split=i))
 
 
 def _rows_behind(steps: Sequence[StepSpec], view: View) -> _Rows:

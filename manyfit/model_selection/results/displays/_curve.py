@@ -141,6 +141,18 @@ class SearchCurveDisplay:
         -------
         SearchCurveDisplay
             The display, with the numbers that it shows.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If it is no search.
+        ValueError
+            If the search has no such parameter or metric, if it has several and none is named, or if no
+            setting has a score.
+        ImportError
+            If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_search")
         scores = read_scores(search, metric, cls.__name__)

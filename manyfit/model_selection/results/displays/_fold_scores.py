@@ -110,6 +110,18 @@ class FoldScoresDisplay:
         -------
         FoldScoresDisplay
             The display, with the numbers that it shows.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If it is no search.
+        ValueError
+            If the search has no such metric, if `test` or `n_settings` is wrong, or if no setting has a
+            score.
+        ImportError
+            If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_search")
         if test not in paired.TESTS:

@@ -120,6 +120,18 @@ class SearchHeatmapDisplay:
         -------
         SearchHeatmapDisplay
             The display, with the numbers that it shows.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If it is no search.
+        ValueError
+            If the search has no such parameter or metric, if settings differ in more than two parameters and
+            these are not named, or if no setting has a score.
+        ImportError
+            If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_search")
         scores = read_scores(search, metric, cls.__name__)

@@ -99,6 +99,17 @@ class ScoreTimeDisplay:
         -------
         ScoreTimeDisplay
             The display, with the numbers that it shows.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If it is no search.
+        ValueError
+            If the search has no such metric, or `time` is another word, or if no setting has a score.
+        ImportError
+            If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_search")
         if time not in ("fit", "score", "total"):

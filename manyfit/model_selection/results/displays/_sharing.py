@@ -82,6 +82,15 @@ class SharingDisplay:
         -------
         SharingDisplay
             The display, with the numbers that it shows.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted.
+        TypeError
+            If it has no report, as scikit-learn's searches have none.
+        ImportError
+            If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_search")
         report = getattr(search, "report_", None)

@@ -1,0 +1,116 @@
+"""Sums of the features of each class over training rows of sparse chunks, in the order in which rows come."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.preprocessing import binarize
+
+from manyfit.exceptions import Unsupported
+from manyfit.folds._row_index import n_rows
+from manyfit.folds.splits._atoms import AtomGroup
+
+Array = NDArray[Any]
+
+# Numbers up to which sums of integers are exact.
+EXACT = 2.0**53
+
+
+class ClassCounts(NamedTuple):
+    """The C classes of some rows, sorted: their sums of weights, (C,), and of features, (C, p).
+
+    No bit differs from scikit-learn's ``Y.T @ X`` of a CSR matrix X and indicators Y of the classes, which
+    adds one row after the other.
+    """
+
+    labels: Array
+    weights: Array
+    sums: Array
+
+
+class CountSums(NamedTuple):
+    """The same of each split of a group, (n_splits, C) and (n_splits, C, p), for all C classes of y.
+
+    `is_exact` says whether the order of the rows cannot matter.
+    """
+
+    weights: Array
+    sums: Array
+    is_exact: bool
+
+    def of_split(self, i: int, labels: Array, kept: Array) -> ClassCounts:
+        """Some of the classes, whose `labels` are those of all rows, on a split."""
+        return ClassCounts(labels[kept], self.weights[i, kept], self.sums[i, kept])
+
+
+def count_classes(
+    X: Any, codes: Array, n_classes: int, group: AtomGroup, weights: Array | None, threshold: float | None
+) -> CountSums:
+    """Sums over the training rows of each split of a group, in one pass over sparse rows in chunks.
+
+    Parameters
+    ----------
+    X : ChunkSums
+        Sparse rows.
+    codes : ndarray of shape (n,)
+        The class of each row, from 0.
+    n_classes : int
+        Number of classes.
+    group : AtomGroup
+        The splits.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    threshold : float or None
+        Entries are 1 if they are larger, else 0, as ``binarize`` makes them; None: they stay as they are.
+    """
+    n_splits, p = len(group.splits), X.shape[1]
+    totals, sums = np.zeros((n_splits, n_classes)), np.zeros((n_splits, n_classes * p))
+    is_exact = True
+    for rows, block, local in X.held(group.rows):
+        found = block.X if threshold is None else binarize(block.X, threshold=threshold)
+        if not np.isfinite(found.data).all():
+            X.require_finite(rows, block)
+        if found.data.min(initial=0.0) < 0.0:
+            raise Unsupported("X has negative numbers, and counts have none")
+        own = codes[rows]
+        W = None if weights is None else weights[rows]
+        is_exact = is_exact and _are_integers(found.data) and (W is None or _are_integers(W))
+        for s in range(n_splits):
+            index = _in_order(local, group.train[s])
+            if index.size:
+                _add(found[index], own[index], None if W is None else W[index], totals[s], sums[s])
+    is_exact = is_exact and bool(sums.max(initial=0.0) < EXACT)
+    return CountSums(totals, sums.reshape(n_splits, n_classes, p), is_exact)
+
+
+def _in_order(local: list[Any], repeats: Array) -> Array:
+    """The rows of a read that a split trains on, in order, each as often as it does."""
+    parts = [
+        np.repeat(_index(rows), int(times))
+        for rows, times in zip(local, repeats, strict=True)
+        if times and n_rows(rows)
+    ]
+    return np.sort(np.concatenate(parts), kind="stable") if parts else np.empty(0, dtype=np.intp)
+
+
+def _index(rows: Any) -> Array:
+    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
+
+
+def _add(X: Any, codes: Array, weights: Array | None, totals: Array, sums: Array) -> None:
+    """Add some rows to the sums of their classes, one entry after the other."""
+    X = scipy.sparse.csr_array(X)
+    each = np.diff(X.indptr)
+    place = np.repeat(codes * X.shape[1], each) + X.indices
+    entries = X.data.astype(np.float64, copy=False)
+    if weights is not None:
+        entries = entries * np.repeat(weights, each)
+    np.add.at(sums, place, entries)
+    np.add.at(totals, codes, 1.0 if weights is None else weights)
+
+
+def _are_integers(numbers: Array) -> bool:
+    return bool((numbers == np.floor(numbers)).all())

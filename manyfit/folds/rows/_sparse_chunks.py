@@ -1,0 +1,218 @@
+"""Sparse rows that are read in chunks: each read is a CSR matrix in memory."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from manyfit.exceptions import Unsupported
+from manyfit.folds._row_index import row_blocks
+from manyfit.folds.moments._moments import SummedMoments
+from manyfit.folds.passes._scan import Scan
+from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._source import RowSource
+from manyfit.folds.rows.chunks._cuts import ordered
+from manyfit.folds.rows.chunks._parts import PartRows
+from manyfit.folds.rows.chunks._passes import Held
+from manyfit.folds.rows.chunks._sums import ChunkSums
+from manyfit.folds.splits._atoms import Rows, as_rows
+
+Array = NDArray[Any]
+
+DENSE_ONLY = "X is sparse, and moments are summed of dense rows only"
+
+
+class _SparseSums(ChunkSums):
+    """Base class of a `RowSource` whose reads are CSR matrices."""
+
+    samples_pay = False
+    source: Any
+
+    def scan(self) -> Scan:
+        """The origin of sparse rows is zero, always."""
+        return Scan(None, bool(np.isfinite(self.reduced(_sum_entries, operator.add))))
+
+    def origin(self, Y: Array | None = None) -> Array:
+        if Y is not None:
+            raise Unsupported(DENSE_ONLY)
+        return np.zeros(self.shape[1])
+
+    def moments(
+        self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
+    ) -> SummedMoments:
+        """Refused: centred moments of sparse rows are dense."""
+        raise Unsupported(DENSE_ONLY)
+
+    def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
+        """Refused, as moments are."""
+        raise Unsupported(DENSE_ONLY)
+
+    def rows_in_memory(self, rows: Rows) -> CsrRows:
+        return CsrRows(self.take(rows))
+
+    def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
+        for block in row_blocks(rows, size):
+            yield block, self.take(block)
+
+
+class SparseRows(_SparseSums, PartRows):
+    """Base class of sparse rows in parts: blocks of a user, or chunks of Dask.
+
+    Parameters
+    ----------
+    entry_bytes : float
+        Bytes of the entries of one row, about.
+    kind, p, dtype, n_parts, lengths, memory
+        See `PartRows`; integers are read as float64.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        p: int,
+        dtype: np.dtype[Any],
+        n_parts: int,
+        lengths: Sequence[int] | None,
+        memory: int,
+        entry_bytes: float,
+    ) -> None:
+        self.entry_bytes = max(1, round(entry_bytes))
+        own = dtype if dtype == np.float32 else np.dtype(np.float64)
+        super().__init__(kind, p, own, n_parts, lengths, memory)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.entry_bytes
+
+    @property
+    def nnz(self) -> int:  # type: ignore[override]
+        """Number of stored entries, about."""
+        return self.shape[0] * max(1, self.entry_bytes // (self.dtype.itemsize + 4))
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        return join_sparse(parts)
+
+    def as_numbers(self, block: Any, n: int) -> Any:
+        """`n` rows that were read, as a CSR matrix of the dtype of X; raises ValueError for others."""
+        if not scipy.sparse.issparse(block) or block.shape != (n, self.n_columns):
+            found = f"{type(block).__name__} of shape {getattr(block, 'shape', None)}"
+            raise ValueError(f"X gave a {found}, not a sparse matrix of shape {(n, self.n_columns)}.")
+        block = block.tocsr()
+        if block.dtype.kind not in "biu" and not np.can_cast(block.dtype, self.dtype):
+            raise ValueError(f"X gave numbers of dtype {block.dtype}, not {self.dtype}.")
+        self.bytes_read += sparse_bytes(block)
+        return block.astype(self.dtype, copy=False)
+
+    def held(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, CsrRows, list[Rows]]]:
+        for rows, block, local in self.in_turn(sets, self.load, reads):
+            yield rows, CsrRows(block), local
+
+    def take(self, rows: Any) -> Any:
+        """Some rows as a CSR matrix."""
+        self.count()
+        n = self.shape[0]
+        index = np.arange(n)[rows] if isinstance(rows, slice) else as_rows(rows, n)
+        own, order = ordered(index)
+        if not len(index):
+            return scipy.sparse.csr_array((0, self.n_columns), dtype=self.dtype)
+        joined = join_sparse([block[local] for _, block, (local,) in self.in_turn([own], self.load)])
+        return joined if order is None else joined[np.argsort(order)]
+
+    def look(self, rows: Array) -> Any:
+        return self.take(rows)
+
+    def require_finite(self, rows: slice, block: Held) -> None:
+        assert isinstance(block, CsrRows)
+        wrong = np.flatnonzero(~np.isfinite(block.X.data))
+        if not wrong.size:
+            return
+        row = rows.start + int(np.searchsorted(block.X.indptr, wrong[0], side="right")) - 1
+        self.failure = ValueError(
+            f"Input X contains NaN or infinity, first in row {row} of {self.shape[0]}. X, a {self.kind}, is "
+            "read in chunks, for estimators that accept neither."
+        )
+        raise self.failure
+
+    def merge_features(self) -> tuple[RowSource, Any]:
+        """Leave out columns without an entry, see `RowSource`; one pass."""
+        counts = self.reduced(_count_entries, operator.add)
+        kept = np.flatnonzero(counts)
+        if not kept.size:
+            raise Unsupported("X holds nothing but zeros")
+        if kept.size == self.n_columns:
+            return self, None
+        T = scipy.sparse.csr_array(
+            (np.ones(kept.size), (kept, np.arange(kept.size))), shape=(self.n_columns, kept.size)
+        )
+        return UsedColumns(self, kept), T
+
+    def why_not_on_workers(self) -> str:
+        return "sparse chunks are read by the process of the search"
+
+
+class UsedColumns(_SparseSums):
+    """Some columns of sparse rows in chunks."""
+
+    def __init__(self, rows: SparseRows, columns: Array) -> None:
+        self.rows, self.columns = rows, columns
+        self.shape, self.dtype, self.nnz = (rows.shape[0], len(columns)), rows.dtype, rows.nnz
+
+    @property
+    def source(self) -> SparseRows:  # type: ignore[override]
+        return self.rows
+
+    @property
+    def row_bytes(self) -> int:
+        return self.rows.row_bytes
+
+    def for_thread(self) -> UsedColumns:
+        other = self.copied()
+        other.rows = self.rows.for_thread()
+        return other
+
+    def held(
+        self, sets: Sequence[Rows] | None = None, reads: range | None = None
+    ) -> Iterator[tuple[slice, CsrRows, list[Rows]]]:
+        for rows, block, local in self.rows.held(sets, reads):
+            yield rows, CsrRows(block.X[:, self.columns]), local
+
+    def take(self, rows: Any) -> Any:
+        return self.rows.take(rows)[:, self.columns]
+
+    def sample(self, rows: Array) -> RowSource | None:
+        found = self.rows.sample(rows)
+        return None if found is None else CsrRows(found.take(slice(None))[:, self.columns])
+
+    def require_finite(self, rows: slice, block: Any) -> None:
+        self.rows.require_finite(rows, block)
+
+
+def join_sparse(parts: Sequence[Any]) -> Any:
+    """CSR matrices one below the other."""
+    return parts[0] if len(parts) == 1 else scipy.sparse.vstack(list(parts), format="csr")
+
+
+def sparse_bytes(X: Any) -> int:
+    """Bytes of the entries of a sparse matrix, as CSR."""
+    return int(X.nnz) * (X.dtype.itemsize + 4)
+
+
+def _sum_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> float:
+    """The sum of all entries of a read."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(block.X.data.sum(dtype=np.float64))
+    if not np.isfinite(total):
+        X.require_finite(rows, block)
+    return total
+
+
+def _count_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> Array:
+    """The number of entries of each column in a read."""
+    return np.bincount(block.X.indices, minlength=X.n_columns)

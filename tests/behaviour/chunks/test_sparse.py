@@ -1,0 +1,246 @@
+"""Searches over sparse chunks, as vectorizers of texts make them, have the scores of the matrix in memory."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.svm import LinearSVC
+
+from manyfit.estimators import LogisticRegression as OwnLogistic
+from manyfit.folds import Blocks
+from manyfit.model_selection import GridSearchCV, cross_val_score
+
+rng = np.random.default_rng(0)
+N, WORDS = 601, [f"word{k}" for k in range(40)]
+Y = rng.integers(0, 3, size=N)
+TEXTS = [" ".join(rng.choice(WORDS[8 * c : 8 * c + 24], size=rng.integers(1, 17))) for c in Y]
+COUNTS = HashingVectorizer(n_features=64, alternate_sign=False, norm=None).transform(TEXTS)
+SHARES = HashingVectorizer(n_features=64, alternate_sign=False).transform(TEXTS)
+SIGNED = HashingVectorizer(n_features=64).transform(TEXTS)
+LIMIT = 40_000  # bytes: X has more, and each block is read by itself
+OPTIONS = {"refit": False, "memory_limit": LIMIT, "return_train_score": True}
+
+
+def blocks(X, rows=50, y=Y, weights=None, calls=None):
+    """Blocks of sparse rows."""
+
+    def read():
+        if calls is not None:
+            calls.append(0)
+        for start in range(0, X.shape[0], rows):
+            own = slice(start, start + rows)
+            yield (X[own], y[own]) if weights is None else (X[own], y[own], weights[own])
+
+    return Blocks(read)
+
+
+def lazy(X, rows=50, known=True):
+    """A Dask array whose chunks are sparse."""
+    parts = [
+        da.from_delayed(
+            dask.delayed(X[start : start + rows]),
+            shape=(min(rows, X.shape[0] - start) if known else np.nan, X.shape[1]),
+            dtype=X.dtype,
+            meta=scipy.sparse.csr_array((0, 0), dtype=X.dtype),
+        )
+        for start in range(0, X.shape[0], rows)
+    ]
+    return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+
+def require_equal(search, expected, **tol):
+    names = [name for name in expected.cv_results_ if name.startswith("split")]
+    assert names
+    for name in names:
+        np.testing.assert_allclose(
+            search.cv_results_[name], expected.cv_results_[name], err_msg=name, **tol or {"rtol": 1e-14}
+        )
+
+
+@pytest.mark.parametrize(
+    "cv", [KFold(4), StratifiedKFold(3, shuffle=True, random_state=0)], ids=["KFold", "shuffled"]
+)
+@pytest.mark.parametrize(
+    "X", [COUNTS, SHARES, scipy.sparse.csr_array(SHARES)], ids=["counts", "floats", "array"]
+)
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (MultinomialNB(), {"alpha": [0.01, 1.0], "fit_prior": [True, False]}),
+        (ComplementNB(), {"alpha": [0.01, 1.0], "norm": [True, False]}),
+        (BernoulliNB(binarize=0.3), {"alpha": [0.1, 1.0]}),
+    ],
+    ids=["multinomial", "complement", "bernoulli"],
+)
+def test_families_that_count(model, grid, X, cv):
+    scoring = ["accuracy", "neg_log_loss", "roc_auc_ovr"]
+    search = GridSearchCV(model, grid, scoring=scoring, cv=cv, **OPTIONS).fit(blocks(X))
+    assert search.report_.fits_done == 0
+    expected = SklearnSearch(model, grid, scoring=scoring, cv=cv, refit=False, return_train_score=True).fit(
+        X, Y
+    )
+    require_equal(search, expected)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_dask_array_of_sparse_chunks(known):
+    grid = {"alpha": [0.01, 1.0]}
+    search = GridSearchCV(MultinomialNB(), grid, **OPTIONS).fit(lazy(SHARES, known=known), Y)
+    require_equal(
+        search, SklearnSearch(MultinomialNB(), grid, refit=False, return_train_score=True).fit(SHARES, Y)
+    )
+    small = GridSearchCV(MultinomialNB(), grid, refit=False).fit(lazy(SHARES, known=known), Y)  # it is loaded
+    require_equal(small, SklearnSearch(MultinomialNB(), grid, refit=False).fit(SHARES, Y))
+
+
+def test_weights_of_blocks():
+    weights, grid = rng.uniform(0.5, 2.0, size=N), {"alpha": [0.01, 1.0]}
+    search = GridSearchCV(MultinomialNB(), grid, **OPTIONS).fit(blocks(SHARES, weights=weights))
+    expected = SklearnSearch(MultinomialNB(), grid, refit=False, return_train_score=True)
+    require_equal(search, expected.fit(SHARES, Y, sample_weight=weights))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 200])
+def test_blocks_of_any_size(rows):
+    grid = {"alpha": [0.01, 1.0]}
+    search = GridSearchCV(ComplementNB(), grid, **OPTIONS).fit(blocks(SHARES, rows))
+    expected = SklearnSearch(ComplementNB(), grid, refit=False, return_train_score=True).fit(SHARES, Y)
+    require_equal(search, expected)
+
+
+def test_rows_that_are_not_in_order():
+    """Sums of integers are exact in any order; others are not."""
+    options = OPTIONS | {"cv": ShuffleSplit(2, random_state=0)}
+    search = GridSearchCV(MultinomialNB(), {}, **options).fit(blocks(COUNTS))
+    expected = SklearnSearch(MultinomialNB(), {}, cv=options["cv"], refit=False, return_train_score=True)
+    require_equal(search, expected.fit(COUNTS, Y))
+    with pytest.raises(TypeError, match="not in the order of X, on which sums of numbers depend"):
+        GridSearchCV(MultinomialNB(), {}, **options).fit(blocks(SHARES))
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "scoring"),
+    [
+        (LogisticRegression(tol=1e-6), {"C": [0.1, 1.0]}, ["neg_log_loss", "accuracy"]),
+        (
+            LogisticRegression(tol=1e-6, class_weight="balanced"),
+            {"C": [1.0]},
+            ["neg_log_loss"],
+        ),
+        (LinearSVC(tol=1e-6, dual=False), {"C": [0.1, 1.0]}, ["accuracy"]),
+        (PoissonRegressor(tol=1e-6), {"alpha": [0.1, 1.0]}, ["neg_mean_poisson_deviance", "r2"]),
+    ],
+    ids=["logistic", "balanced", "svm", "poisson"],
+)
+def test_iterations(model, grid, scoring):
+    y = Y if isinstance(model, LogisticRegression) else (Y > 1).astype(int)
+    options = {"scoring": scoring, "cv": KFold(2), "refit": False, "return_train_score": True}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(SIGNED, 100, y))
+    assert search.report_.fits_done == 0
+    require_equal(search, SklearnSearch(model, grid, **options).fit(SIGNED, y), rtol=0.0, atol=1e-5)
+
+
+def test_float32():
+    X, limit = SHARES.astype(np.float32), 24_000
+    options = {"scoring": "neg_log_loss", "cv": KFold(2), "refit": False}
+    for model, grid, atol in ((MultinomialNB(), {}, 1e-12), (LogisticRegression(tol=1e-4), {}, 1e-3)):
+        search = GridSearchCV(model, grid, sharing="optimum", memory_limit=limit, **options)
+        search.fit(blocks(X, 100))
+        assert search.report_.fits_done == 0
+        require_equal(search, SklearnSearch(model, grid, **options).fit(X, Y), rtol=0.0, atol=atol)
+
+
+def test_columns_without_an_entry_are_left_out():
+    wide = HashingVectorizer(n_features=2**14).transform(TEXTS)
+    model, grid = LogisticRegression(tol=1e-6), {"C": [0.1, 1.0]}
+    options = {"scoring": "neg_log_loss", "cv": KFold(2), "refit": False}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(wide, 100))
+    require_equal(search, SklearnSearch(model, grid, **options).fit(wide, Y), rtol=0.0, atol=1e-5)
+
+
+def test_the_refit_by_our_own_class():
+    search = GridSearchCV(OwnLogistic(tol=1e-6), {"C": [0.1, 1.0]}, cv=2, memory_limit=LIMIT)
+    search.fit(blocks(SIGNED, 100))
+    expected = LogisticRegression(tol=1e-6, C=search.best_params_["C"]).fit(SIGNED, Y)
+    np.testing.assert_allclose(search.best_estimator_.coef_, expected.coef_, atol=1e-3)
+    np.testing.assert_array_equal(search.predict(blocks(SIGNED)), expected.predict(SIGNED))
+    np.testing.assert_array_equal(search.predict(lazy(SIGNED)).compute(), expected.predict(SIGNED))
+    np.testing.assert_array_equal(search.predict(SIGNED), expected.predict(SIGNED))
+
+
+def test_validation_and_predictions(monkeypatch):
+    monkeypatch.setattr("manyfit.model_selection.job._chunk_inputs.half_of_memory", lambda: LIMIT)
+    from sklearn.model_selection import cross_val_score as expected_scores
+
+    found = cross_val_score(MultinomialNB(), blocks(SHARES))
+    np.testing.assert_array_equal(found, expected_scores(MultinomialNB(), SHARES, Y))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "reason"),
+    [
+        (Ridge(), SHARES, "X is a .*sparse"),
+        (GaussianNB(), SHARES, "X is sparse"),
+        (MultinomialNB(), SIGNED, "X has negative numbers, and counts have none"),
+        (
+            MultinomialNB(),
+            COUNTS.toarray(),
+            r"reads sparse chunks, as scipy.sparse.csr_array\(block\) makes them",
+        ),
+    ],
+    ids=["moments", "GaussianNB", "negative", "dense"],
+)
+def test_refusals(model, X, reason):
+    with pytest.raises(TypeError, match=reason):
+        GridSearchCV(model, {}, refit=False, memory_limit=LIMIT).fit(blocks(X, 20))
+
+
+def test_nan_in_one_chunk_names_its_row():
+    X = SHARES.copy()
+    X.data[X.indptr[200]] = np.nan
+    for model in (MultinomialNB(), LogisticRegression()):
+        with pytest.raises(ValueError, match="NaN or infinity, first in row 200 of 601"):
+            GridSearchCV(model, {}, refit=False, memory_limit=LIMIT).fit(blocks(X))
+
+
+def test_blocks_that_do_not_go_together():
+    def read(second):
+        return Blocks(lambda: iter([(SHARES[:100], Y[:100]), (second, Y[100:200])]))
+
+    for second, message in (
+        (SHARES[100:200].toarray(), "Block 1 of X is dense, and block 0 is sparse"),
+        (SHARES[100:200, :50], "Block 1 of X has 50 columns, and block 0 has 64"),
+        (SHARES[100:199], "Block 1 has 99 rows of X, and 100 of y"),
+        (SHARES[100:200].astype(complex), "Block 1 of X is of dtype complex128"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GridSearchCV(MultinomialNB(), {}, refit=False, memory_limit=LIMIT).fit(read(second))
+
+
+@pytest.mark.parametrize("change", ["a number", "a column"])
+def test_blocks_that_change_are_found(change):
+    calls = []
+
+    def read():
+        calls.append(0)
+        X = SHARES.copy()
+        if len(calls) > 1 and change == "a number":
+            X.data[7] += 0.5
+        if len(calls) > 1 and change == "a column":
+            X.indices[7] += 1 if X.indices[7] < 63 else -1
+        for start in range(0, N, 50):
+            yield X[start : start + 50], Y[start : start + 50]
+
+    with pytest.raises(ValueError, match="Block 0 of X has other numbers than in the first pass"):
+        GridSearchCV(MultinomialNB(), {}, refit=False, memory_limit=LIMIT).fit(Blocks(read))
