@@ -37,7 +37,6 @@ from manyfit.folds import (
     SingleFold,
     SomeRows,
     Unsupported,
-    map_threads,
 )
 
 # Two joint log-likelihoods are told apart if they differ by so many times their rounding.
@@ -47,8 +46,6 @@ PROBE = 2.0**-900
 SMALLEST = 1e-300
 # Merged sums whose rounding may change a log-likelihood by more, as a part of its size, are not used.
 MOST_DRIFT = 1e-6
-# Values in the training rows under which starting threads costs more than they save: 2 MiB of float64.
-MIN_THREADED_VALUES = 2**18
 
 
 class OneFit(NamedTuple):
@@ -161,39 +158,16 @@ def _exact_fit(estimator: Any, fold: Fold, is_in_chunks: bool) -> OneFit:
         # NumPy adds up a single column in another order.
         if 2 * rows.shape[0] * rows.X.row_bytes > rows.X.source.memory:
             raise Unsupported("the training rows of a fold would need more than memory_limit")
-    X, y, weights = fold.X_train, fold.y_train, fold.fit_weight
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.shape[1] > 0
-    if plain and y.ndim == 1 and y.dtype.kind in "iub" and weights is None:
-        return _fit_in_parts(X, y)
-    return _fit(estimator, fold)
-
-
-def _fit_in_parts(X: Array, y: Array) -> OneFit:
-    """The fit by the operations of scikit-learn's, in its order, by several threads."""
-    classes, counts = np.unique(y, return_counts=True)
-    if len(classes) < 2:
-        raise Unsupported("the training rows have one class")
-
-    def spread(c: int) -> tuple[Array, Array]:
-        with strict_arithmetic():
-            own = X if c < 0 else X[y == classes[c]]
-            mean = np.mean(own, axis=0)
-            squares = own - mean
-            squares *= squares
-            return mean, squares.sum(axis=0) / len(own)
-
-    parts = range(-1, len(classes))
-    threaded = X.size >= MIN_THREADED_VALUES
-    (_, whole), *found = map_threads(spread, parts) if threaded else [spread(c) for c in parts]
-    means, variances = (np.stack(one) for one in zip(*found, strict=True))
-    if not (np.isfinite(means).all() and np.isfinite(variances).all()):
-        raise Unsupported("X holds NaN or infinity")
-    counts = counts.astype(np.float64)
-    return OneFit(classes, counts / counts.sum(), means, variances, 0.0, whole.max())
+    fitted = fit_once(estimator, {"var_smoothing": PROBE, "priors": None}, fold)
+    with strict_arithmetic():
+        # The fit has multiplied the largest variance with `PROBE`.
+        small = not fitted.epsilon_ > SMALLEST
+        largest = np.max(np.var(fold.X_train, axis=0)) if small else fitted.epsilon_ / PROBE
+    return OneFit(fitted.classes_, fitted.class_prior_, fitted.theta_, fitted.var_, fitted.epsilon_, largest)
 
 
 def _fit_in_passes(X: SomeRows, y: Array, weights: Array | None) -> OneFit:
-    """The same in two passes over rows in chunks: NumPy adds up rows one after the other.
+    """A fit as scikit-learn's in two passes over rows in chunks: NumPy adds up rows one after the other.
 
     With weights rows are multiplied by them, and sums divided by those of each class. The variance of all
     rows, which comes first, has none.
@@ -235,16 +209,6 @@ def _added(total: Array | None, rows: Array) -> Array | None:
     if not len(rows):
         return total
     return np.asarray(np.add.reduce(rows if total is None else np.concatenate([total[None], rows]), axis=0))
-
-
-def _fit(estimator: Any, fold: Fold) -> OneFit:
-    """A fit of scikit-learn's own."""
-    fitted = fit_once(estimator, {"var_smoothing": PROBE, "priors": None}, fold)
-    with strict_arithmetic():
-        # The fit has multiplied the largest variance with `PROBE`.
-        small = not fitted.epsilon_ > SMALLEST
-        largest = np.max(np.var(fold.X_train, axis=0)) if small else fitted.epsilon_ / PROBE
-    return OneFit(fitted.classes_, fitted.class_prior_, fitted.theta_, fitted.var_, fitted.epsilon_, largest)
 
 
 def _gaussians(one: OneFit, setting: Setting) -> Gaussians:

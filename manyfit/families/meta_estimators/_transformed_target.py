@@ -144,28 +144,20 @@ class FunctionAnswers(LinearAnswers):
         return {"predict": predicted}
 
 
+@dataclass(frozen=True)
 class _ApplyChecked:
     """A function of y; raises `Unsupported` where scikit-learn may warn of it, or of its inverse."""
 
-    def __init__(self, function: Any, inverse: Any) -> None:
-        self._function, self._inverse = function, inverse
-
-    def _key(self) -> Any:
-        return self._function, self._inverse
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ApplyChecked) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
+    function: Any
+    inverse: Any
 
     def __call__(self, y: Array) -> Array:
         if not isinstance(y, np.ndarray):
             raise Unsupported("a function of y is not applied on a device")
         try:
             with np.errstate(all="raise", under="ignore"):
-                z = self._function(y)
-                back = y if self._inverse is None else self._inverse(z)
+                z = self.function(y)
+                back = y if self.inverse is None else self.inverse(z)
         except FloatingPointError as error:
             raise Unsupported(f"scikit-learn may warn of func ({error})") from error
         if z.dtype.kind != "f" or not np.isfinite(z).all():

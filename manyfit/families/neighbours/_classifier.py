@@ -35,7 +35,10 @@ class NeighborsClassifierFamily(NeighborsFamily):
         if len(classes) < 2:
             raise Unsupported("the training rows have one class")
         probabilities = partial(_probabilities, len(classes))
-        methods = {"predict": partial(_labels, classes), "predict_proba": probabilities}
+        methods: dict[str, Respond] = {
+            "predict": partial(_labels, classes),
+            "predict_proba": probabilities,
+        }
         return codes.reshape(-1), methods, classes
 
 

@@ -52,8 +52,9 @@ class CompositeFamily(FoldFamily):
         )
 
     def inner_fits(self, ensemble: Any) -> int:
-        """How often an ensemble fits each member on a part of the rows."""
-        return 0
+        """How often an ensemble fits each member on a part of the rows; by default scikit-learn cuts five."""
+        cv = getattr(ensemble, "cv", 0)
+        return cv if isinstance(cv, int) else 5
 
     def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
@@ -126,9 +127,6 @@ class StackingFamily(CompositeFamily):
     serves = (StackingClassifier, StackingRegressor)
     free = frozenset({"estimators", "final_estimator", "passthrough"})
 
-    def inner_fits(self, ensemble: Any) -> int:
-        return _n_splits(ensemble.cv)
-
 
 class CalibrationFamily(CompositeFamily):
     """Calibrated classifiers: one fit of the classifier on each inner fold serves all methods."""
@@ -141,14 +139,6 @@ class CalibrationFamily(CompositeFamily):
 
     def with_members(self, ensemble: Any, members: Mapping[str, Any]) -> Any:
         return ensemble.set_params(**members)
-
-    def inner_fits(self, ensemble: Any) -> int:
-        return _n_splits(ensemble.cv)
-
-
-def _n_splits(cv: Any) -> int:
-    """How many folds an ensemble cuts; scikit-learn's default where they are no number."""
-    return cv if isinstance(cv, int) else 5
 
 
 register_family(VotingFamily())

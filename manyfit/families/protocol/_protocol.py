@@ -234,6 +234,7 @@ class AffineStep(Protocol):
 
     def check(self, step: Any) -> None:
         """Raise `Unsupported` with the reason if the parameters are not served."""
+        return None
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """The view behind the step, as scikit-learn would fit it on this fold.
@@ -254,6 +255,7 @@ class ColumnStep(Protocol):
 
     def check(self, step: Any) -> None:
         """Raise `Unsupported` with the reason if the parameters are not served."""
+        return None
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind the step, as scikit-learn would fit it on this fold.

@@ -246,19 +246,18 @@ class TransformedMoments:
         """Number of features after the steps."""
         return self.plain.x_mean.size
 
-    def _both(
-        self, step: Callable[[FeatureMoments], FeatureMoments]
-    ) -> tuple[FeatureMoments, FeatureMoments]:
+    def _behind(
+        self, step: Callable[[FeatureMoments], FeatureMoments], **changes: Any
+    ) -> "TransformedMoments":
+        """The moments behind a step, and other changes."""
         plain = step(self.plain)
-        return plain, plain if self.weighted is self.plain else step(self.weighted)
+        weighted = plain if self.weighted is self.plain else step(self.weighted)
+        return replace(self, plain=plain, weighted=weighted, **changes)
 
     def scaled(self, shift: Array, scale: Array) -> "TransformedMoments":
         """Features ``(z - shift) / scale``."""
-        plain, weighted = self._both(lambda m: m.scaled(shift, scale))
-        return replace(
-            self,
-            plain=plain,
-            weighted=weighted,
+        return self._behind(
+            lambda m: m.scaled(shift, scale),
             linear=1.0 / scale if self.linear is None else self.linear / scale,
             sizes=None if self.sizes is None else self.sizes / scale**2,
         )
@@ -266,11 +265,8 @@ class TransformedMoments:
     def selected(self, index: Array) -> "TransformedMoments":
         """Some of the features."""
         linear = np.ones(self.n_features) if self.linear is None else self.linear
-        plain, weighted = self._both(lambda m: m.selected(index))
-        return replace(
-            self,
-            plain=plain,
-            weighted=weighted,
+        return self._behind(
+            lambda m: m.selected(index),
             linear=linear[..., index],
             columns=None if self.columns is None else self.columns[index],
             sizes=None if self.sizes is None else self.sizes[index],
@@ -278,26 +274,18 @@ class TransformedMoments:
 
     def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "TransformedMoments":
         """Features ``(z - shift) @ vectors``; `diagonal` is their plain scatter if known to be diagonal."""
-        plain = self.plain.rotated(shift, vectors, diagonal)
-        same = self.weighted is self.plain
-        return replace(
-            self,
-            plain=plain,
-            weighted=plain if same else self.weighted.rotated(shift, vectors),
-            linear=self.to_X(vectors),
-            columns=None,
-            sizes=None,
+        changes = {"linear": self.to_X(vectors), "columns": None, "sizes": None}
+        return self._behind(
+            lambda m: m.rotated(shift, vectors, diagonal if m is self.plain else None), **changes
         )
 
     def with_targets(self, shift: Array, scale: Array) -> "TransformedMoments":
         """Targets ``(y - shift) / scale``."""
-        plain, weighted = self._both(lambda m: m.with_targets(shift, scale))
-        return replace(self, plain=plain, weighted=weighted)
+        return self._behind(lambda m: m.with_targets(shift, scale))
 
     def of_target(self, k: int) -> "TransformedMoments":
         """One of several targets, alone."""
-        plain, weighted = self._both(lambda m: m.of_target(k))
-        return replace(self, plain=plain, weighted=weighted, single_target=True)
+        return self._behind(lambda m: m.of_target(k), single_target=True)
 
     def for_targets(self, y_mean: Array, xy: Array, yy: Array) -> "TransformedMoments":
         """The same features with q other targets; `xy`, (p_X, q), is their scatter with the columns of X.
@@ -305,17 +293,15 @@ class TransformedMoments:
         Weights have to be none, and the steps to read no target.
         """
         assert self.weighted is self.plain
-        plain = self.plain._same_features(y_mean, self.from_X(xy), yy)
-        return replace(self, plain=plain, weighted=plain, single_target=y_mean.size == 1)
+        of_y = y_mean, self.from_X(xy), yy
+        return self._behind(lambda m: m._same_features(*of_y), single_target=y_mean.size == 1)
 
     def mapped(self, matrix: Any, constant: Array) -> "TransformedMoments":
         """Features ``x @ matrix + constant`` of the columns of X, with a sparse matrix of shape (p_X, p)."""
         assert self.linear is None
-        plain, weighted = self._both(lambda m: m.mapped(matrix, constant))
         sizes = (abs(matrix).T @ np.sqrt(self.plain.variances)) ** 2
-        return replace(
-            self, plain=plain, weighted=weighted, linear=matrix.toarray(), columns=None, sizes=sizes
-        )
+        changes = {"linear": matrix.toarray(), "columns": None, "sizes": sizes}
+        return self._behind(lambda m: m.mapped(matrix, constant), **changes)
 
     @property
     def _columns(self) -> Array:

@@ -124,9 +124,8 @@ class _Group:
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
         coarse = self._coarser(kept) if start is None else []
         if sizes is None:
-            sizes = (coarse[0] if coarse else stage).sizes_at(zero)
+            sizes = (coarse[-1] if coarse else stage).sizes_at(zero)
         scale = float(sizes.max())
-        coarse.reverse()
         while coarse:  # a finished stage frees its rows
             one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
@@ -221,14 +220,9 @@ class _Group:
         return shares
 
     def _coarser(self, kept: Array) -> list[Stage]:
-        """Stages on samples of ever more rows; none if they would save nothing."""
-        stages = []
-        for share in self._shares()[1:]:
-            some = self._sample(share)
-            if some is None:
-                continue
-            stages.append(self._stage(some, kept))
-        return stages[::-1]
+        """Stages on samples of ever fewer rows; none if they would save nothing."""
+        samples = map(self._sample, self._shares()[1:])
+        return [self._stage(some, kept) for some in samples if some is not None]
 
     def _sample(self, share: int) -> TrainingRows | None:
         """One in `share` rows of each atom; None if that saves nothing, or leaves a split without weights."""
