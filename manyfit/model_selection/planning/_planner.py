@@ -253,7 +253,9 @@ class _Planner:
         for strategy in (one for one in FAMILY_STRATEGIES if one.matches(batch)):
             try:
                 group = strategy.serve(batch, self.facts)
-                notes = [f"no {tried.kind}, because {why}" for tried, why in refusals if tried.is_usual]
+                notes = [
+                    f"no {tried.kind}, because {why}" for tried, why in refusals if why and tried.is_usual
+                ]
                 self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
                 return reasons
             except Unsupported as refusal:

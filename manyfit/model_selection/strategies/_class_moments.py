@@ -39,7 +39,8 @@ class ClassMomentStrategy(DataStrategy):
         reads = batch.family.reads
         assert isinstance(reads, ClassSums)
         if reads.counts and not isinstance(job.X, ChunkRows):
-            raise Unsupported("a fit counts its own rows")
+            # The usual way of rows in memory is another, and the plan has nothing to say of this one.
+            raise Unsupported("counts are summed of sparse chunks only" if facts.must_share else "")
         if (options.fit_params or options.score_params) and not isinstance(job.X, ChunkRows):
             raise Unsupported("sums within classes have no weights")
         if len(batch.candidates) < 2 and not facts.must_share:

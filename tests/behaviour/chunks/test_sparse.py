@@ -176,6 +176,13 @@ def test_the_refit_by_our_own_class():
     np.testing.assert_array_equal(search.predict(SIGNED), expected.predict(SIGNED))
 
 
+def test_a_plan_of_rows_in_memory_says_nothing_of_chunks():
+    plan = str(GridSearchCV(MultinomialNB(), {"alpha": [0.1, 1.0]}, refit=False).plan(SHARES, Y))
+    assert "class moments" not in plan and "counts" not in plan
+    plan = str(GridSearchCV(MultinomialNB(), {}, refit=False, memory_limit=LIMIT).plan(blocks(SHARES)))
+    assert "a Blocks of sparse matrices, is read in chunks" in plan
+
+
 def test_validation_and_predictions(monkeypatch):
     monkeypatch.setattr("manyfit.model_selection.job._chunk_inputs.half_of_memory", lambda: LIMIT)
     from sklearn.model_selection import cross_val_score as expected_scores
