@@ -2,8 +2,9 @@
 
 ``python -m tests.installation.sklearn_gallery FOLDER [WORD ...]``: FOLDER is `examples` of scikit-learn's
 source; words choose among the examples whose paths hold one of them. Without words it runs all that search
-or cross-validate and whose data come with scikit-learn. It prints whether both runs print the same text but
-for seconds, how many fits were shared, and ends with 1 if a text differs.
+or cross-validate and whose data come with scikit-learn. Both runs begin with the same random state of NumPy.
+It prints whether they print the same text but for seconds, and for the order of lines that processes of
+joblib print when they come to it; how many fits were shared; and it ends with 1 if a text differs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ CALLS = re.compile(
 )
 # They load data from the web, draw with another library, or choose a setting by measured times.
 LEFT_OUT = re.compile(r"fetch_|plotly|polars|skimage|urlopen|mean_score_time")
+# Random numbers of examples that draw without a seed; Python imports a module of this name when it starts.
+SEED = "import numpy\n\nnumpy.random.seed(0)\n"
 _SECONDS = re.compile(
     r"(?i)\d+(\.\d+)?(e-?\d+)? ?(ms|s|sec|seconds|min)\b|(took|time|in|done)\W+\d+(\.\d+)?|\d\d:\d\d(:\d\d)?"
     r"|0x[0-9a-f]+"
@@ -45,16 +48,22 @@ def run(path: Path, options: list[str]) -> tuple[str, str, float]:
     env = {**os.environ, "MPLBACKEND": "agg", "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, *options, path.name]
     # Files: a pipe would wait for worker processes that outlive the example.
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    with (
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+        tempfile.TemporaryDirectory() as first,
+    ):
+        (Path(first) / "sitecustomize.py").write_text(SEED)
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (first, env.get("PYTHONPATH"))))
         done = subprocess.run(command, cwd=path.parent, env=env, stdout=out, stderr=err, timeout=600)
         out.seek(0), err.seek(0)
         return out.read(), err.read() if done.returncode else "", time.perf_counter() - start
 
 
 def without_seconds(text: str) -> list[str]:
-    """The lines of a text, with a mark in place of seconds; those of single fits have no order."""
+    """The lines of a text, with a mark in place of seconds; those of single fits and bars have no order."""
     lines = [_SECONDS.sub("#", line).rstrip() for line in text.splitlines()]
-    return sorted(lines, key=lambda line: line if line.startswith("[CV ") else "")
+    return sorted(lines, key=lambda line: line if line.startswith("[CV ") or "━" in line else "")
 
 
 def main(arguments: list[str]) -> int:
