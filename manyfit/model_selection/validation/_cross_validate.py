@@ -32,7 +32,12 @@ from manyfit.model_selection.running._predictions import collect_predictions, no
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
 from manyfit.model_selection.validation._nested_search import answer_nested_search
-from manyfit.model_selection.validation._one_clone import clone_once, draw_calls, with_own_clones
+from manyfit.model_selection.validation._one_clone import (
+    clone_once,
+    draw_calls,
+    has_one_estimator,
+    with_own_clones,
+)
 from manyfit.model_selection.validation._own_keywords import OwnKeywords, own_keywords, with_own_keywords
 from manyfit.model_selection.validation._permutations import permute_on_moments
 
@@ -55,7 +60,8 @@ class EngineParallel:
     def __call__(self, calls: Iterable[Any]) -> list[Any]:
         # A fit of the engine clones its estimator.
         drawn = draw_calls(calls)
-        if drawn and all(is_fit_and_score(unwrap_delayed(function)[0]) for function, _, _ in drawn):
+        are_fits = bool(drawn) and all(is_fit_and_score(unwrap_delayed(call)[0]) for call, _, _ in drawn)
+        if are_fits and (has_one_estimator(drawn) or isinstance(drawn[0][1][1], IndexedRows)):
             return self._run(self._job([(*args[:3], kwargs) for _, args, kwargs in drawn]))
         return self._pass_on(with_own_clones(drawn))
 
