@@ -104,9 +104,9 @@ def holds_generator(fitted: Any, depth: int = 0) -> bool:
         return any(holds_generator(item, depth + 1) for item in items)
     if not hasattr(fitted, "__dict__"):
         return False
-    if ignores_random_state(fitted, sklearn_class_of(type(fitted)), UNKNOWN_SIZES) is True:
-        return False
-    return any(holds_generator(value, depth + 1) for value in vars(fitted).values())
+    ignored = ignores_random_state(fitted, sklearn_class_of(type(fitted)), UNKNOWN_SIZES) is True
+    values = (value for name, value in vars(fitted).items() if not (ignored and name in SEEDS))
+    return any(holds_generator(value, depth + 1) for value in values)
 
 
 def _random_parameters(thing: Any, name: str, sizes: Sizes, depth: int) -> Iterator[RandomParameter]:

@@ -107,13 +107,15 @@ def _by_table(classes: Array, dtype: Any) -> LookUp | None:
     if low_high is None or dtype.kind not in "iub" or (dtype == np.uint64 and low_high[0] < 0):
         return None
     low, high = low_high
+    # As an unsigned integer, a negative one of a small type could be a position in the table.
+    widened = low != 0 or (dtype.kind == "i" and high > np.iinfo(dtype).max)
     table = None
     if high - low >= len(classes):
         table = np.full(high - low + 1, -1, dtype=_narrow(len(classes)))
         table[_steps(classes, low)] = np.arange(len(classes))
 
     def look_up(block: Array) -> Array | None:
-        steps = _steps(block, low) if low else block
+        steps = _steps(block, low) if widened else block
         # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
         if steps.view(f"u{steps.dtype.itemsize}").max() > high - low:
             return None

@@ -155,7 +155,7 @@ def _refit_audited(search: Any, setup: Setup, evaluation: Evaluation, context: A
 def _refit(search: Any, setup: Setup, evaluation: Evaluation, context: Any, metadata: Any) -> None:
     """Fit the user's own estimator on all rows, as scikit-learn does."""
     params = clone(search.best_params_, safe=False)
-    search.best_estimator_ = clone(search.estimator).set_params(**params)
+    search.best_estimator_ = clone(setup.estimator).set_params(**params)
     if search.early_stopping is not None:
         search.report_.refit_n_iter = limit_iterations(
             search.best_estimator_, evaluation.formatted, search.best_index_, setup.n_splits

@@ -33,6 +33,8 @@ _MOST_ASKED = 50
 class Setup:
     """The checked arguments of a fit, and what follows from them before anything is fitted."""
 
+    # The unfitted estimator of all fits, copied before splits and settings draw from a generator that it has.
+    estimator: Any
     X: Any
     y: Any
     params: Mapping[str, Any]
@@ -175,7 +177,8 @@ def make_setup(search: Any, X: Any, y: Any, params: Mapping[str, Any], frozen: F
     memory_limit_in_bytes(search.memory_limit)
     n_splits = cv.get_n_splits(X, y, **split_params)
     X = X.source if isinstance(X, IndexedRows) else X
-    return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host, sample)
+    estimator = clone(search.estimator)
+    return Setup(estimator, X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host, sample)
 
 
 def make_job(search: Any, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
@@ -199,9 +202,9 @@ def make_job(search: Any, setup: Setup, candidates: list[Any], splits: Splits, c
     )
     in_chunks = isinstance(setup.X, ChunkRows)
     if in_chunks and search.refit is not False:
-        refuse_refit_in_chunks(setup.X, search.estimator, candidates)
+        refuse_refit_in_chunks(setup.X, setup.estimator, candidates)
     job = Job(
-        clone(search.estimator), candidates, setup.X, setup.y, splits, options, search.n_jobs,
+        clone(setup.estimator), candidates, setup.X, setup.y, splits, options, search.n_jobs,
         search.pre_dispatch, search.sharing, search, contexts,
         client=None if in_chunks else client_for(search.client),  # see `chunk_workers`
         copy_to_host=setup.copy_to_host,

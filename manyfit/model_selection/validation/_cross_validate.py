@@ -3,13 +3,11 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from typing import Any
 
 from sklearn import model_selection
-from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel
 
@@ -39,47 +37,17 @@ from manyfit.model_selection.running._predictions import collect_predictions, no
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv
 from manyfit.model_selection.validation._nested_search import answer_nested_search
+from manyfit.model_selection.validation._one_clone import (
+    clone_once,
+    draw_calls,
+    has_one_estimator,
+    with_own_clones,
+)
 from manyfit.model_selection.validation._own_keywords import OwnKeywords, own_keywords, with_own_keywords
 from manyfit.model_selection.validation._permutations import permute_on_moments
 
 Fit = tuple[Any, Any, Any, dict[str, Any]]
 """Estimator, X, y and the other arguments of one of scikit-learn's fits."""
-
-
-# Estimators by identity, each with its one clone for all fits of a call, while calls are drawn. A clone for
-# each fit, as scikit-learn's functions make, would take longer than many a shared fit.
-_CLONES: ContextVar[dict[int, tuple[Any, Any]] | None] = ContextVar("manyfit_clones", default=None)
-
-
-def _clone_once(estimator: Any) -> Any:
-    """A clone of an estimator: the same one again while `_draw_calls` draws."""
-    made = _CLONES.get()
-    if made is None:
-        return clone(estimator)
-    if id(estimator) not in made:
-        made[id(estimator)] = estimator, clone(estimator)
-    return made[id(estimator)][1]
-
-
-def _draw_calls(calls: Iterable[Any]) -> list[Any]:
-    """The calls that one of scikit-learn's functions gives to ``Parallel``."""
-    token = _CLONES.set({})
-    try:
-        return list(calls)
-    finally:
-        _CLONES.reset(token)
-
-
-def _with_own_clones(calls: Iterable[Any]) -> list[Any]:
-    """The same calls; those with an estimator in common get a clone each, since their fits change it."""
-    seen, found = set[int](), []
-    for function, args, kwargs in calls:
-        if args and id(args[0]) in seen:
-            args = (clone(args[0]), *args[1:])
-        elif args:
-            seen.add(id(args[0]))
-        found.append((function, args, kwargs))
-    return found
 
 
 class EngineParallel:
@@ -96,10 +64,11 @@ class EngineParallel:
 
     def __call__(self, calls: Iterable[Any]) -> list[Any]:
         # A fit of the engine clones its estimator.
-        drawn = _draw_calls(calls)
-        if drawn and all(is_fit_and_score(unwrap_delayed(function)[0]) for function, _, _ in drawn):
+        drawn = draw_calls(calls)
+        are_fits = bool(drawn) and all(is_fit_and_score(unwrap_delayed(call)[0]) for call, _, _ in drawn)
+        if are_fits and (has_one_estimator(drawn) or isinstance(drawn[0][1][1], IndexedRows)):
             return self._run(self._job([(*args[:3], kwargs) for _, args, kwargs in drawn]))
-        return self._pass_on(_with_own_clones(drawn))
+        return self._pass_on(with_own_clones(drawn))
 
     def _pass_on(self, calls: Iterable[Any]) -> list[Any]:
         """Run calls as scikit-learn does."""
@@ -292,7 +261,7 @@ _SCORING = {"check_scoring": _check_scoring}
 _NAMES = {
     "Parallel": EngineParallel,
     "check_cv": check_device_cv,
-    "clone": _clone_once,
+    "clone": clone_once,
     **_SCORING,
 }
 

@@ -11,9 +11,10 @@ from sklearn import model_selection
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -23,6 +24,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC
 
+from manyfit import model_selection as ours
 from manyfit.model_selection import GridSearchCV
 from tests._same_results import LABELS, X_CLASS, assert_same_results
 
@@ -150,3 +152,49 @@ def test_code_that_draws_gives_scikit_learns_numbers(steps, grid, texts):
         found[-1].drawn_ = np.random.rand(), random.random()
     assert_same_results(*found[::-1])
     assert found[0].drawn_ == found[1].drawn_
+
+
+# A generator in common
+
+
+def with_one_generator(splitter):
+    """A forest, a splitter and a generator that both draw from."""
+    generator = np.random.RandomState(7)
+    return RandomForestClassifier(2, random_state=generator), splitter(generator), generator
+
+
+SPLITTERS = {
+    "folds": lambda generator: KFold(3, shuffle=True, random_state=generator),
+    "splits": lambda generator: ShuffleSplit(3, random_state=generator),
+}
+DEPTHS = {"max_depth": [1, 2]}
+
+
+@pytest.mark.invariant("A generator that estimator and splits have in common draws scikit-learn's numbers")
+@pytest.mark.parametrize("splitter", SPLITTERS.values(), ids=SPLITTERS)
+@pytest.mark.parametrize("name", ["GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV"])
+def test_searches_copy_the_estimator_before_splits_draw(name, splitter):
+    found = []
+    for module in (model_selection, ours):
+        forest, cv, generator = with_one_generator(splitter)
+        drawn = {} if name == "GridSearchCV" else {"random_state": generator}
+        drawn |= {"n_iter": 2} if name == "RandomizedSearchCV" else {}
+        cv = 3 if name == "HalvingGridSearchCV" else cv  # which takes no splits that change
+        search = getattr(module, name)(forest, DEPTHS, cv=cv, **drawn).fit(X_CLASS, LABELS)
+        found.append((search, search.predict(X_CLASS), generator.rand()))
+    assert_same_results(found[1][0], found[0][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+    assert found[0][2] == found[1][2]
+
+
+@pytest.mark.invariant("A generator that estimator and splits have in common draws scikit-learn's numbers")
+@pytest.mark.parametrize("splitter", SPLITTERS.values(), ids=SPLITTERS)
+@pytest.mark.parametrize("nested", [False, True], ids=["estimator", "search"])
+def test_cross_validation_copies_the_estimator_between_splits_that_draw(nested, splitter):
+    found = []
+    for module in (model_selection, ours):
+        model, cv, generator = with_one_generator(splitter)
+        model = module.GridSearchCV(model, DEPTHS, cv=splitter(generator)) if nested else model
+        scores = module.cross_val_score(model, X_CLASS, LABELS, cv=cv)
+        found.append([*scores, generator.rand()])
+    np.testing.assert_allclose(*found, rtol=1e-12)

@@ -58,6 +58,15 @@ def test_labels_of_two_dtypes(name, dtypes):
     np.testing.assert_allclose(float(here(one)), wanted[0], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:y_pred contains classes")
+@pytest.mark.parametrize("name", ["accuracy_score", "balanced_accuracy_score"])
+@pytest.mark.parametrize("classes", [[0, 150, 300], range(301), [0, 255]], ids=str)
+def test_negative_predictions_of_a_small_type_are_no_large_labels(name, classes):
+    """-1 and 255 are the same byte."""
+    y = np.tile(classes, 2)
+    alike(name, y, np.where(y > 0, -1, 0)[None].astype(np.int8))
+
+
 @pytest.mark.parametrize("name", OF_LABELS)
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_large_integers_of_one_dtype(name, dtype):
