@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
-from manyfit._compat import parameter_constraints
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._options import keep_arguments
@@ -22,11 +21,6 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
 
     A subclass writes ``_run_search(evaluate_candidates)`` and may call it several times.
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **parameter_constraints(SklearnBaseSearchCV),
-        **SharedSearch._parameter_constraints,
-    }
 
 
 @accept_device_data
@@ -229,11 +223,6 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     >>> search.report_.fits_requested, search.report_.fits_done
     (15, 0)
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **parameter_constraints(model_selection.GridSearchCV),
-        **SharedSearch._parameter_constraints,
-    }
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._compat import fit_context
+from manyfit._compat import fit_context, parameter_constraints
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._options import OPTIONS
 
@@ -72,6 +72,13 @@ class SharedSearch:
     n_splits_: int
     refit_time_: float
     scorer_: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a class that derives from one of scikit-learn's have its constraints of parameters, too."""
+        super().__init_subclass__(**options)
+        theirs = [one for one in cls.__mro__ if one.__module__.startswith("sklearn.model_selection.")]
+        if theirs and cls._parameter_constraints is OPTIONS:
+            cls._parameter_constraints = {**parameter_constraints(theirs[0]), **OPTIONS}
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Return what `fit` on the same data will share and why, without fitting anything.

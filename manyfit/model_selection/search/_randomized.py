@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import model_selection
 
-from manyfit._compat import parameter_constraints
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
@@ -61,11 +60,6 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     >>> search.fit(X, y).report_.fits_done
     0
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **parameter_constraints(model_selection.RandomizedSearchCV),
-        **SharedSearch._parameter_constraints,
-    }
 
     def __init__(
         self,

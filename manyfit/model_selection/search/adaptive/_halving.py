@@ -2,7 +2,7 @@
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from manyfit._compat import (
     SklearnHalvingRandomSearchCV,
     joblib_is_local,
     num_samples,
-    parameter_constraints,
     uses_callbacks,
 )
 from manyfit.cluster.pool.run import client_for
@@ -206,11 +205,6 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
     ([9, 3, 1], [2, 6, 18])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **parameter_constraints(SklearnHalvingGridSearchCV),
-        **SharedSearch._parameter_constraints,
-    }
-
     def __init__(
         self,
         estimator: Any,
@@ -289,11 +283,6 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
     >>> HalvingRandomSearchCV(tree, space, random_state=0).fit(X, y).n_resources_
     [30, 90]
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **parameter_constraints(SklearnHalvingRandomSearchCV),
-        **SharedSearch._parameter_constraints,
-    }
 
     def __init__(
         self,
