@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from manyfit.folds.splits._atoms import Array
-
-# Categories of several columns are read through one code for all of them, as long as it has no more values. A
-# table of so many rows for each linear predictor stays in a second-level cache.
-JOINT_LEVELS = 1024
 
 
 @dataclass(frozen=True)
@@ -30,29 +24,6 @@ class OneHot:
     def columns(self) -> slice:
         """The columns in the matrix."""
         return slice(self.start, self.start + self.width)
-
-
-@dataclass(frozen=True)
-class JointCodes:
-    """Neighbouring `OneHot` blocks that are read through one code, (n,).
-
-    A row of numbers for each code is a sum of one row for each block.
-    """
-
-    blocks: tuple[OneHot, ...]
-    codes: Array
-
-    @cached_property
-    def width(self) -> int:
-        """Number of codes."""
-        return math.prod(block.width for block in self.blocks)
-
-    def table(self, coef: Array) -> Array:
-        """From coefficients, (p, m), to the part of the linear predictor that each code gives, (width, m)."""
-        table, *rest = (coef[block.columns] for block in self.blocks)
-        for part in rest:
-            table = (table[:, None, :] + part).reshape(len(table) * len(part), coef.shape[1])
-        return np.ascontiguousarray(table)
 
 
 @dataclass(frozen=True)
@@ -82,11 +53,6 @@ class MixedMatrix:
             out[np.arange(len(out)), block.start + block.codes[rows]] = 1.0
         return out
 
-    @cached_property
-    def joint(self) -> tuple[JointCodes, ...]:
-        """The one-hot columns, as few codes a row as tables of `JOINT_LEVELS` rows allow."""
-        return tuple(_joined(group) for group in _grouped(self.blocks))
-
     def by_code(self, rows: slice) -> Any:
         """Which of some rows has each code of the blocks: ones in a CSR array, (n_codes, n_rows)."""
         parts, counts = [np.empty(0, dtype=np.int32)], [np.zeros(1, dtype=np.int32)]
@@ -99,35 +65,14 @@ class MixedMatrix:
         return scipy.sparse.csr_array((np.ones(order.size), order, ends), shape=shape)
 
     def tables(self, coef: Array) -> list[Array]:
-        """See `JointCodes.table`, for all joint codes."""
-        return [one.table(coef) for one in self.joint]
+        """From coefficients, (p, m), to the part of the linear predictor that each code of a block gives."""
+        return [np.ascontiguousarray(coef[block.columns]) for block in self.blocks]
 
     def add_tables(self, tables: Sequence[Array], rows: slice, out: Array) -> None:
         """Add the parts of the linear predictors that codes give to those of some rows, (n_rows, m)."""
-        part = np.empty_like(out) if self.joint else out
-        for one, table in zip(self.joint, tables, strict=True):
-            out += np.take(table, one.codes[rows], axis=0, out=part, mode="clip")
-
-
-def _grouped(blocks: Sequence[OneHot]) -> Iterator[list[OneHot]]:
-    group: list[OneHot] = []
-    width = 1
-    for block in sorted(blocks, key=lambda one: one.width):
-        if group and width * block.width > JOINT_LEVELS:
-            yield group
-            group, width = [], 1
-        group.append(block)
-        width *= block.width
-    if group:
-        yield group
-
-
-def _joined(blocks: Sequence[OneHot]) -> JointCodes:
-    first, *rest = blocks
-    codes = first.codes
-    for block in rest:
-        codes = codes * block.width + block.codes
-    return JointCodes(tuple(blocks), codes)
+        part = np.empty_like(out) if self.blocks else out
+        for block, table in zip(self.blocks, tables, strict=True):
+            out += np.take(table, block.codes[rows], axis=0, out=part, mode="clip")
 
 
 def cross_table(one: OneHot, other: OneHot, weights: Array | None) -> Array:

@@ -28,8 +28,6 @@ from manyfit.folds import Fold, Unsupported
 MOST_LOSS = 1e-10
 # Numbers of a block of a kernel matrix, for predictions: 32 MB.
 BLOCK = 2**22
-# Numbers of a block that is made of rows: it stays in the second-level cache.
-CACHED = 2**17
 # A band form takes as long as this many Cholesky factors, of a quarter of its operations.
 FACTORS = 4.0
 
@@ -84,24 +82,13 @@ class Kernel:
             _require_near_distances(self.X, estimator.gamma)
 
     def __call__(self, X: Any = None) -> Array:
-        """The kernel matrix (n, n_train) of rows X, or of the training rows; refused with a warning.
-
-        That of the training rows may lack its lower triangle.
-        """
+        """The kernel matrix (n, n_train) of rows X, or of the training rows; refused with a warning."""
         with refused_warnings("the kernel"):
             rows, others = (self.X, None) if X is None else (X, self.X)
-            if self._is_plain_rbf(rows):
-                return _rbf(rows, self.X, self.params["gamma"], triangle=X is None)
             K = pairwise_kernels(rows, others, metric=self.name, filter_params=True, **self.params)
         if not isinstance(K, np.ndarray) or K.dtype != np.float64:
             raise Unsupported("the kernel matrix is not of float64")
         return K
-
-    def _is_plain_rbf(self, X: Any) -> bool:
-        gamma = self.params["gamma"]
-        known = gamma is None or (type(gamma) in (int, float, np.float64) and 0.0 <= gamma < np.inf)
-        arrays = all(isinstance(one, np.ndarray) and one.dtype == np.float64 for one in (X, self.X))
-        return self.name == "rbf" and known and arrays
 
     def products(self, X: Any, dual: Array) -> Array:
         """Kernel matrix of rows X times `dual`, (n_train, d), block by block."""
@@ -133,29 +120,6 @@ def _require_near_distances(X: Any, gamma: float | None) -> None:
     farthest = float(row_norms(X.astype(np.float64, copy=False), squared=True).max(initial=0.0))
     if np.finfo(np.float64).eps * farthest * (1.0 / X.shape[1] if gamma is None else gamma) > MOST_LOSS:
         raise Unsupported("rows are so far from zero that their distances are rounding")
-
-
-def _rbf(X: Array, Y: Array, gamma: float | None, triangle: bool) -> Array:
-    """``exp(-gamma |x - y|^2)`` of all pairs of rows, or of those of the upper triangle if X is Y.
-
-    scikit-learn's function goes over the whole matrix several times; a few rows of it stay in cache.
-    """
-    gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
-    K = np.zeros((len(X), len(Y)))
-    left, right = (-gamma * row_norms(one, squared=True) for one in (X, Y))
-    size = max(1, CACHED // max(len(Y), 1))
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
-        columns = slice(start if triangle else 0, None)
-        part = X[rows] @ Y[columns].T
-        part *= 2.0 * gamma
-        part += left[rows, np.newaxis]
-        part += right[columns]
-        np.minimum(part, 0.0, out=part)
-        np.exp(part, out=K[rows, columns])
-    if triangle:
-        np.fill_diagonal(K, 1.0)
-    return K
 
 
 def _readable(X: Any) -> Any:

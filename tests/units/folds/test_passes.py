@@ -213,14 +213,6 @@ def test_a_sample_of_mixed_rows():
     assert sample.n_rows == 3
 
 
-def test_codes_are_joined_while_their_table_is_small():
-    for width, joined in ((40, [40, 40, 40]), (20, [400, 20])):
-        codes = rng.integers(width, size=(3, N))
-        blocks = tuple(OneHot(width * k, width, codes[k]) for k in range(3))
-        X = MixedMatrix(np.empty((N, 0)), np.empty(0, dtype=int), blocks)
-        assert [one.width for one in X.joint] == joined
-
-
 def test_far_columns_lose_no_digits():
     near = rng.normal(size=(N, P))
     far = near + 1e6
