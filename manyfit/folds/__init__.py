@@ -66,6 +66,7 @@ from manyfit.folds.rows._targets import (
     class_indicators,
     distinct_labels,
     indicated_classes,
+    require_one_dimension,
 )
 from manyfit.folds.rows.chunks._blocks import Blocks
 from manyfit.folds.rows.chunks._genotypes import Genotypes
@@ -187,6 +188,7 @@ __all__ = [
     "read_input",
     "register_row_source",
     "require_classes",
+    "require_one_dimension",
     "row_blocks",
     "selection_key",
     "single_blas_thread",

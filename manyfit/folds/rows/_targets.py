@@ -66,10 +66,17 @@ def distinct_labels(y: Any) -> Array:
     return labels
 
 
+def require_one_dimension(y: Array) -> None:
+    """Raise `Unsupported` for a y of columns; scikit-learn warns of a single one."""
+    if y.ndim != 1:
+        raise Unsupported(
+            "y is a frame or array of one column" if y.shape[1] == 1 else "y has several columns"
+        )
+
+
 def indicated_classes(y: Array) -> Array:
     """The classes of labels whose indicators are summed; raises `Unsupported` if there are none, or one."""
-    if y.ndim != 1:
-        raise Unsupported("y has several columns")
+    require_one_dimension(y)
     classes = distinct_labels(y)
     if len(classes) < 2:
         raise Unsupported("y has one class")

@@ -28,6 +28,7 @@ from manyfit.folds import (
     indicated_classes,
     may_be_in_chunks,
     require_classes,
+    require_one_dimension,
 )
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
@@ -140,7 +141,8 @@ class SearchData:
         job = self.job
         X = self._rows_of_X(encoding)
         if X.nnz is not None:
-            raise Unsupported(f"X is a {type(job.X).__name__}, not a dense array or DataFrame")
+            kind = job.X.kind if isinstance(job.X, ChunkRows) else type(job.X).__name__
+            raise Unsupported(f"X is a {kind}, not a dense array or DataFrame")
         read_y = self._indicators if labels else self._numbers
         y, targets, classes = read_y(X.shape[0])
         targets = targets if function is None else function(y)
@@ -193,8 +195,7 @@ class SearchData:
         job = self.job
         read_y = as_labels if labels else as_targets
         X, y = self._rows_of_X(encoding), read_y(job.copy_to_host(job.y, "y"))
-        if y.ndim != 1:
-            raise Unsupported("y has several columns")
+        require_one_dimension(y)
         if X.shape[0] != len(y):
             raise Unsupported("X and y differ in length")
         numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))

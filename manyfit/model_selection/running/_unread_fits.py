@@ -20,6 +20,8 @@ from manyfit.model_selection.strategies._doubts import TOO_OPEN
 _REMEDIES = {
     "memory_limit": "Set a larger memory_limit",
     "(?<!not )float32": 'Pass numbers of float64, by X.astype("float64")',
+    "y is a frame or array of one column": "Pass y with one dimension, as np.ravel(y) makes it",
+    "y has the pandas extension dtype": "Pass y as an array of NumPy, by y.to_numpy()",
     "class (has no|without) weight|negative or (NaN|not finite)": "Give other weights",
 }
 

@@ -197,7 +197,7 @@ def test_validation_and_predictions(monkeypatch):
 @pytest.mark.parametrize(
     ("model", "X", "reason"),
     [
-        (Ridge(), SHARES, "X is a .*sparse"),
+        (Ridge(), SHARES, "X is a Blocks of sparse matrices, not a dense array or DataFrame"),
         (GaussianNB(), SHARES, "X is sparse"),
         (MultinomialNB(), SIGNED, "X has negative numbers, and counts have none"),
         (
@@ -211,6 +211,12 @@ def test_validation_and_predictions(monkeypatch):
 def test_refusals(model, X, reason):
     with pytest.raises(TypeError, match=reason):
         GridSearchCV(model, {}, refit=False, memory_limit=LIMIT).fit(blocks(X, 20))
+
+
+def test_a_dask_array_that_says_it_is_dense():
+    X = lazy(SHARES).map_blocks(lambda block: block, meta=np.empty((0, 0)))
+    with pytest.raises(ValueError, match="X is a sparse .* and its Dask array says .* Give it meta="):
+        GridSearchCV(LogisticRegression(), {}, refit=False, memory_limit=200_000).fit(X, Y)
 
 
 def test_nan_in_one_chunk_names_its_row():

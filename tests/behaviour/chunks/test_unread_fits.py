@@ -242,6 +242,19 @@ def test_what_the_data_refuse_is_said_first_and_with_its_remedy(data, model, wei
         search.fit(blocks(data, 60, LABELS), sample_weight=weights)
 
 
+@pytest.mark.parametrize(
+    ("y", "remedy"),
+    [
+        (pd.DataFrame({"y": LABELS}), "y is a frame or array of one column.* Pass y with one dimension"),
+        (pd.Series(LABELS, dtype="category"), r"extension dtype category.* Pass y .*by y.to_numpy\(\)"),
+    ],
+    ids=["frame", "category"],
+)
+def test_a_y_that_is_not_read_is_refused_with_its_remedy(y, remedy):
+    with pytest.raises(TypeError, match=remedy):
+        GridSearchCV(LogisticRegression(), {}, **FEW).fit(blocks(X, 60), y)
+
+
 def test_an_unknown_parameter_is_refused_in_scikit_learns_words():
     with pytest.raises(ValueError, match="Invalid parameter 'alhpa' for estimator Ridge"):
         GridSearchCV(Ridge(), {"alhpa": [1.0]}, **FEW).fit(blocks(X, 60, Y))

@@ -113,7 +113,7 @@ class DaskRows(_DaskSource):
         if not self._taken:
             self._failed = None
             try:
-                return np.asarray(self.compute(self.X[start:stop]))
+                return _dense(self.compute(self.X[start:stop]))
             except Exception:
                 self._failed = self._failing_block(start, stop)
                 raise
@@ -148,7 +148,7 @@ class DaskParts(_DaskSource, PartRows):
 
     def read_part(self, k: int, columns: Sequence[int] | None = None) -> Array:
         part = np.block([list(self._taken[k])]) if self._taken else self.compute(self.X.blocks[k])
-        return np.asarray(part) if columns is None else np.asarray(part)[:, columns]
+        return _dense(part) if columns is None else _dense(part)[:, columns]
 
 
 class DaskSparseRows(_DaskSource, SparseRows):
@@ -173,6 +173,16 @@ class DaskSparseRows(_DaskSource, SparseRows):
 
     def why_not_on_workers(self) -> str:
         return SparseRows.why_not_on_workers(self)
+
+
+def _dense(part: Any) -> Array:
+    """A part of an array whose chunks are dense, as its ``_meta`` says."""
+    if issparse(part):
+        raise ValueError(
+            f"A chunk of X is a sparse {type(part).__name__}, and its Dask array says that chunks are dense. "
+            "Give it meta=scipy.sparse.csr_array((0, 0)), in map_blocks or from_delayed."
+        )
+    return np.asarray(part)
 
 
 def has_sparse_chunks(X: Any) -> bool:
