@@ -69,6 +69,7 @@ from manyfit.folds.rows._targets import (
     require_one_dimension,
 )
 from manyfit.folds.rows.chunks._blocks import Blocks
+from manyfit.folds.rows.chunks._dask import has_sparse_chunks
 from manyfit.folds.rows.chunks._genotypes import Genotypes
 from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_rows, read_input
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
@@ -166,6 +167,7 @@ __all__ = [
     "distinct_labels",
     "finite_middle",
     "from_moments",
+    "has_sparse_chunks",
     "holds_categories",
     "indicated_classes",
     "is_dask",

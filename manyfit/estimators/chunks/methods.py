@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from manyfit.estimators.chunks import _decomposition, _iterative, _least_squares
 from manyfit.estimators.chunks._lazy import ROWWISE as ROWWISE
 from manyfit.estimators.chunks._lazy import lazily as lazily
 from manyfit.estimators.chunks.frames import begins_with_columns, why_not_summed
-from manyfit.folds import ChunkRows, is_dask, is_in_file, prepare_rows, read_input
+from manyfit.folds import ChunkRows, has_sparse_chunks, is_dask, is_in_file, prepare_rows, read_input
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.scoring.glm_score import explained_power
 
@@ -99,6 +100,8 @@ def in_chunks(
         return None
     most = 0 if is_in_file(X) and method is not None else MEMORY
     found = read_input(X, given.get("y"), lambda: MEMORY, most, names)
+    if found.rows is None and has_sparse_chunks(X):  # of which scikit-learn makes no matrix
+        found = replace(found, X=compute_dask_inputs([X], type(estimator).__name__)[0])
     if found.rows is None and found.X is X and found.y is given.get("y"):
         return None
     if "y" in given or (found.y is not None and (fits or name == "score")):
@@ -107,16 +110,25 @@ def in_chunks(
         given.setdefault("sample_weight", found.sample_weight)
     if found.rows is None:
         return (getattr(estimator, name)(found.X, *_positional(given, args), **given),)
-    if method is None:
+    is_sparse = found.rows.nnz is not None
+    if method is None or (is_sparse and not _reads_sparse(estimator, name)):
+        readers = [one for one, own in METHODS.items() if not is_sparse or own["fit"] is _iterative.fit]
+        chunks, loaded = ("sparse chunks", "a sparse matrix") if is_sparse else ("chunks", "an array")
         raise TypeError(
-            f"{type(estimator).__name__}.{name} does not read X in chunks. Estimators that do are "
-            f"{', '.join(METHODS)}. Load X first, as an array."
+            f"{type(estimator).__name__}.{name} does not read X in {chunks}. Estimators that do are "
+            f"{', '.join(readers)}. Load X first, as {loaded}."
         )
     if hasattr(given.get("y"), "__dask_graph__"):
         (given["y"],) = compute_dask_inputs([given["y"]], type(estimator).__name__)
     prepare_rows(found.rows, given.get("y"))
     with chunk_workers(found.rows) if name in ("fit", "fit_transform") else nullcontext():
         return (method(estimator, inner, found.rows, *_positional(given, args), **given),)
+
+
+def _reads_sparse(estimator: Any, name: str) -> bool:
+    """Whether a method reads chunks that are sparse: solvers that iterate do, and predictions."""
+    reads_sums = name.startswith(("fit", "partial_fit")) or name.endswith("transform")
+    return not reads_sums or METHODS[type(estimator).__name__]["fit"] is _iterative.fit
 
 
 def _positional(given: dict[str, Any], args: Sequence[Any]) -> list[Any]:

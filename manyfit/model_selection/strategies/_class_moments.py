@@ -60,7 +60,8 @@ class ClassMomentStrategy(DataStrategy):
         shape = facts.data.shape(data, group.prototype)
         n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
         width = shape.n_features ** (2 if reads.products else 1)
-        require_memory(2 * 8 * n_sets * width, options.memory_limit)
+        what = "counts" if reads.counts else "moments"
+        require_memory(2 * 8 * n_sets * width, options.memory_limit, what)
         if isinstance(data.X, ChunkRows):
             # Those of one setting: labels alone, or a number for each class.
             only_labels = not reads.products and scoring.gives_all_scores(("predict",))

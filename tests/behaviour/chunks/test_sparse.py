@@ -12,9 +12,15 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from manyfit.estimators import GaussianNB as OwnNaiveBayes
 from manyfit.estimators import LogisticRegression as OwnLogistic
+from manyfit.estimators import Ridge as OwnRidge
+from manyfit.estimators import StandardScaler as OwnScaler
+from manyfit.estimators import TruncatedSVD
+from manyfit.estimators.chunks import methods
 from manyfit.folds import Blocks
 from manyfit.model_selection import GridSearchCV, cross_val_score
 
@@ -174,6 +180,21 @@ def test_the_refit_by_our_own_class():
     np.testing.assert_array_equal(search.predict(blocks(SIGNED)), expected.predict(SIGNED))
     np.testing.assert_array_equal(search.predict(lazy(SIGNED)).compute(), expected.predict(SIGNED))
     np.testing.assert_array_equal(search.predict(SIGNED), expected.predict(SIGNED))
+
+
+def test_estimators_of_sparse_chunks(monkeypatch):
+    expected = StandardScaler(with_mean=False).fit(SHARES).scale_
+    small = OwnScaler(with_mean=False).fit(lazy(SHARES))  # is loaded
+    np.testing.assert_array_equal(small.scale_, expected)
+    monkeypatch.setattr(methods, "MEMORY", LIMIT)
+    model = OwnLogistic(tol=1e-6).fit(lazy(SIGNED), Y)
+    np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-6).fit(SIGNED, Y).coef_, atol=1e-3)
+    assert model.score(blocks(SIGNED)) == model.score(SIGNED, Y)
+    for other in (OwnScaler(with_mean=False), TruncatedSVD(2), OwnRidge(), OwnNaiveBayes()):
+        with pytest.raises(TypeError, match=r"does not read X in sparse chunks. .* are LogisticRegression"):
+            other.fit(lazy(SHARES), Y)
+    fitted = OwnRidge().fit(SHARES, Y)
+    np.testing.assert_allclose(fitted.predict(blocks(SHARES)), fitted.predict(SHARES), rtol=1e-12)
 
 
 def test_a_plan_of_rows_in_memory_says_nothing_of_chunks():

@@ -111,6 +111,21 @@ def test_weights_of_iterating_fits(monkeypatch):
     assert search.report_.fits_done == 0
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Scoring failed:UserWarning", "ignore:One or more of the test scores:UserWarning"
+)
+def test_scikit_learn_fits_the_one_fold_that_iterations_leave(monkeypatch):
+    """The last fold tests a category that it does not train on."""
+    monkeypatch.setattr(_cost, "FIXED", 0.0)
+    model = make_pipeline(COLUMNS, LogisticRegression(tol=1e-8, max_iter=1000))
+    X = FRAME.assign(c=np.where(np.arange(N) >= N - 3, "new", FRAME["c"]))
+    search = both(
+        model, {"logisticregression__C": [0.1, 1.0]}, X, Y > 1.0, ours={"sharing": "optimum"}, refit=False,
+        scoring="neg_log_loss", cv=model_selection.KFold(5), compare={"rtol": 1e-6}, may_fail=True,
+    )  # fmt: skip
+    assert (search.report_.fits_shared, search.report_.fits_done) == (8, 2)
+
+
 def test_functions_that_validate():
     ours = cross_validate(MODEL, FRAME, Y, return_train_score=True)
     theirs = model_selection.cross_validate(MODEL, FRAME, Y, return_train_score=True)
