@@ -40,7 +40,7 @@ from manyfit.model_selection.validation._nested_search import answer_nested_sear
 from manyfit.model_selection.validation._one_clone import (
     clone_once,
     draw_calls,
-    has_one_estimator,
+    have_one_estimator,
     with_own_clones,
 )
 from manyfit.model_selection.validation._own_keywords import OwnKeywords, own_keywords, with_own_keywords
@@ -66,7 +66,7 @@ class EngineParallel:
         # A fit of the engine clones its estimator.
         drawn = draw_calls(calls)
         are_fits = bool(drawn) and all(is_fit_and_score(unwrap_delayed(call)[0]) for call, _, _ in drawn)
-        if are_fits and (has_one_estimator(drawn) or isinstance(drawn[0][1][1], IndexedRows)):
+        if are_fits and (have_one_estimator(drawn) or isinstance(drawn[0][1][1], IndexedRows)):
             return self._run(self._job([(*args[:3], kwargs) for _, args, kwargs in drawn]))
         return self._pass_on(with_own_clones(drawn))
 

@@ -5,7 +5,7 @@ If splits draw from a generator that the estimator holds, clones differ, and eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -40,9 +40,12 @@ def _content(estimator: Any) -> Any:
         return ById(estimator)
 
 
-def has_one_estimator(calls: Iterable[Any]) -> bool:
-    """Whether calls have their estimator in common."""
-    return len({id(args[0]) for _, args, _ in calls}) == 1
+def have_one_estimator(calls: Sequence[Any]) -> bool:
+    """Whether the estimators of calls are copies of one in the same state."""
+    first, *others = (args[0] for _, args, _ in calls)
+    if all(one is first for one in others) or not holds_generator(first):
+        return True
+    return all(_content(one) == _content(first) for one in others)
 
 
 def draw_calls(calls: Iterable[Any]) -> list[Any]:
