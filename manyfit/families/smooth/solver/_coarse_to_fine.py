@@ -101,9 +101,10 @@ class _Group:
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
         n_sets, m = self.penalties.shape
-        reached, acceptable = (
-            self._followed(kept, start) if kept.size else (PathPoint.empty(self.zero()), 0.0)
-        )
+        none = self.zero()[:0]
+        reached, acceptable = PathPoint(none, none, np.empty(0)), 0.0
+        if kept.size:
+            reached, acceptable = self._followed(kept, start)
         reached = reached.spread(n_sets, kept, m)
         converged = (reached.size <= acceptable).reshape(n_sets, m)
         read = self.read + self.passes.rows_read

@@ -66,11 +66,6 @@ class PathPoint:
     sensitivity: Array
     size: Array
 
-    @classmethod
-    def empty(cls, zero: Array) -> "PathPoint":
-        """No columns, of sets that start at `zero`."""
-        return cls(zero[:0], zero[:0], np.empty(0))
-
     def spread(self, n_sets: int, kept: Array, m: int) -> "PathPoint":
         """The ends among all `m` settings of each set, of which only those `kept` were followed."""
         if len(kept) == m:
@@ -202,11 +197,9 @@ class Stage:
         """The settings in waves that are followed at once, those with large penalties first."""
         n_sets, m = self.penalties.shape
         size = self._at_once
-        if warm_starts:
-            size = min(
-                size,
-                settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self.passes.quick_columns),
-            )
+        if warm_starts:  # as many as make products with X quick
+            n_outputs = self.problem.rowwise.loss.n_outputs
+            size = min(size, -(-self.passes.quick_columns // (n_sets * n_outputs)))
         return np.array_split(np.argsort(-self.penalties[0], kind="stable"), -(-m // size))
 
     def _checked_starts(
@@ -275,11 +268,6 @@ def settings_at_once(
     vector = number * d
     room -= OF_ALL * m * vector
     return int(np.clip(room // (vector * (2 * memory + 8) + number * n_kept), 1, m))
-
-
-def settings_of_a_wave(n_sets: int, n_outputs: int, quick_columns: int) -> int:
-    """Settings whose columns make products with X quick."""
-    return -(-quick_columns // (n_sets * n_outputs))
 
 
 def _largest_features(sample: RowSample, size: int) -> Array:
