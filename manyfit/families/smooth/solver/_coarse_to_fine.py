@@ -17,7 +17,7 @@ from manyfit.families.smooth.solver._objective import Intercept, Norm, RowLoss
 from manyfit.families.smooth.solver._penalty_path import PathPoint, Stage, Tolerance
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows, weight_totals
 from manyfit.families.smooth.solver._solution import PathSolution
-from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, try_columns
+from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
 from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows, single_blas_thread
 from manyfit.metrics.scoring import LinearPredictors
 
@@ -93,7 +93,7 @@ class _Group:
         self.passes = data.X.passes(group.rows, data.origin)
         self.every = TrainingRows(data.X, self.passes, self.beside_X, self.totals)
         self.problem = self.problems.over(self.every)
-        self.read = 0  # rows of samples
+        self._read = 0  # rows of samples
         self._tol = model.tol  # where scikit-learn's solver stops
 
     def fit(self) -> list[PathSolution]:
@@ -101,13 +101,12 @@ class _Group:
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
         n_sets, m = self.penalties.shape
-        none = self.zero()[:0]
-        reached, acceptable = PathPoint(none, none, np.empty(0)), 0.0
-        if kept.size:
-            reached, acceptable = self._followed(kept, start)
+        reached, acceptable = (
+            self._followed(kept, start) if kept.size else (PathPoint.empty(self._zero()), 0.0)
+        )
         reached = reached.spread(n_sets, kept, m)
         converged = (reached.size <= acceptable).reshape(n_sets, m)
-        read = self.read + self.passes.rows_read
+        read = self._read + self.passes.rows_read
         error = MARGIN_OF_ERROR * acceptable * reached.sensitivity
         return [
             PathSolution(
@@ -118,7 +117,7 @@ class _Group:
 
     def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, float]:
         """The ends of some settings on all splits, and the acceptable size of their gradients."""
-        stage, zero = self._stage(self.every, kept), self.zero()
+        stage, zero = self._stage(self.every, kept), self._zero()
         # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
         # They are measured before the coarse stages exist, which take memory.
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
@@ -130,7 +129,7 @@ class _Group:
             one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
             start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
-            self.read += one.passes.rows_read
+            self._read += one.passes.rows_read
             del one
         acceptable = self._tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
         tol = max(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
@@ -184,7 +183,18 @@ class _Group:
                 return np.asarray(every)
         return np.tile(trusted, (n_splits, 1))
 
-    def zero(self) -> Array:
+    def try_pairs(self, rows: TrainingRows, chosen: Array, stopping: Stopping, margin: float) -> Trial:
+        """Try some pairs of a split and a setting, (n_splits, m), over some rows."""
+        room, before = self.data.memory_limit / 2, rows.passes.rows_read
+        tried = try_columns(
+            self.problems.over(rows), self._zero(), np.flatnonzero(chosen), self.model.tol, stopping,
+            margin, room, not self.data.sklearn_reads,
+        )  # fmt: skip
+        if rows is not self.every:
+            self._read += rows.passes.rows_read - before
+        return tried
+
+    def _zero(self) -> Array:
         """The starting points of the splits, (n_splits, K, p + 1); no test row affects them."""
         splits = self.group.splits
         zero = np.zeros((len(splits), self.on_host.loss.n_outputs, self.problem.n_features + 1))
@@ -251,14 +261,8 @@ class _Trials:
 
     def run(self, chosen: Array) -> Array:
         """Try the chosen pairs that are still to be tried, and return where they ended."""
-        new, group, rows = chosen & ~self._tried, self._group, self._rows
-        room, before = group.data.memory_limit / 2, rows.passes.rows_read
-        tried = try_columns(
-            group.problems.over(rows), group.zero(), np.flatnonzero(new), group.model.tol, self._stopping,
-            self._margin, room, not group.data.sklearn_reads,
-        )  # fmt: skip
-        if rows is not group.every:
-            group.read += rows.passes.rows_read - before
+        new = chosen & ~self._tried
+        tried = self._group.try_pairs(self._rows, new, self._stopping, self._margin)
         self.trusted[new], self.steps[new], self._tried[new] = tried.trusted, tried.steps, True
         self.tol[new] = tried.tol
         return tried.W

@@ -66,6 +66,11 @@ class PathPoint:
     sensitivity: Array
     size: Array
 
+    @classmethod
+    def empty(cls, zero: Array) -> "PathPoint":
+        """No columns, of sets that start at `zero`."""
+        return cls(zero[:0], zero[:0], np.empty(0))
+
     def spread(self, n_sets: int, kept: Array, m: int) -> "PathPoint":
         """The ends among all `m` settings of each set, of which only those `kept` were followed."""
         if len(kept) == m:
