@@ -42,9 +42,6 @@ BLOCK_BYTES = 2**23
 PIECE_BYTES = 2**19
 # Rows whose origin is further from zero, in standard deviations, are centred in two steps.
 MOST_SHIFT = 10.0
-# Rows are not copied to be centred if the centre of each column is nearer to zero, in its own deviations:
-# products are corrected, which then rounds no worse than the products.
-NEAR_ZERO = 0.5
 # With fewer right-hand sides, products with one after the other are faster than a thin matrix product.
 MIN_COLUMNS = 4
 # Iterations that most sets take.
@@ -97,27 +94,6 @@ def _rotates(data: FoldedMatrix, columns: int) -> bool:
     return data.X.shape[0] <= USUAL_ITERATIONS * 2 * columns * data.n_splits
 
 
-class _Rows(NamedTuple):
-    """Rows of k sets less a centre, as (k, m, p); the centre is taken from the products if there is one."""
-
-    Z: Array
-    centre: Array | None
-
-    def onto(self, U: Array) -> Array:
-        """``U Z'`` for (k, c, p) or (1, c, p), as (k, c, m)."""
-        out = _onto_rows(U, self.Z)
-        if self.centre is not None:
-            out -= (U @ self.centre)[:, :, None]
-        return out
-
-    def across(self, D: Array) -> Array:
-        """``D Z`` for (k, c, m), as (k, c, p)."""
-        out = _across_rows(D, self.Z)
-        if self.centre is not None:
-            out -= D.sum(axis=2, keepdims=True) * self.centre
-        return out
-
-
 class _Equations:
     """The equations of all rows, for some distinct alphas, the smallest first.
 
@@ -146,10 +122,6 @@ class _Equations:
         # Rows are centred at once if that loses no digits: the origin is not far from zero.
         spread = np.sqrt(spectrum.values[-1] * whole.inverse_rows)
         self._near = bool((np.abs(whole.origin) <= MOST_SHIFT * spread).all())
-        of_columns = spectrum.values if vectors is None else vectors**2 @ spectrum.values
-        deviations = np.sqrt(of_columns * whole.inverse_rows)
-        centre = np.abs(whole.origin - whole.offset)
-        self._copies = rotates or not bool((centre <= NEAR_ZERO * deviations).all())
 
     def solve(self, X: Array, Y: Array, weights: Array | None = None) -> tuple[Array, Array, Array]:
         """Residuals, and which are not known or lost, see `LeftOut`.
@@ -161,26 +133,24 @@ class _Equations:
         start = np.empty((k, s * q + 1, m))
         np.subtract(
             np.tile((Y - self._whole.intercept).transpose(0, 2, 1), (1, s, 1)),
-            Z.onto(self._coef[None]),
+            _onto_rows(self._coef[None], Z),
             out=start[:, :-1],
         )
         start[:, -1] = self._random.normal(size=(k, m))
         roots = None if weights is None else np.sqrt(weights)[:, None]
         part, left, along = self._iterate(Z, start, roots)
         if roots is not None:
-            along = Z.across(start[:, -1:])[:, 0]
+            along = _across_rows(start[:, -1:], Z)[:, 0]
         residuals = (start + part)[:, :-1].reshape(k, s, q, m).transpose(0, 3, 1, 2)
         left = np.minimum(left[:, :-1].reshape(k, s, q).min(axis=2), left[:, -1:])
         merged = ~(left > MIN_LEFT)
-        errors = self._errors(Z.Z, along) / np.maximum(left, MIN_LEFT)[:, :, None]
+        errors = self._errors(Z, along) / np.maximum(left, MIN_LEFT)[:, :, None]
         sizes = np.sqrt((residuals**2).mean(axis=1))
         return residuals, merged, lost_predictions(errors, sizes, self._whole.y_size) & ~merged
 
-    def _centred(self, X: Array) -> _Rows:
+    def _centred(self, X: Array) -> Array:
         """The rows about the centre, along the eigenvectors if these are few; until the next call."""
         whole = self._whole
-        if not self._copies and X.dtype == np.float64:
-            return _Rows(X, whole.origin - whole.offset)
         if self._buffer.size < X.size:
             self._buffer = np.empty(X.size)
         Z: Array = self._buffer[: X.size].reshape(X.shape)
@@ -189,9 +159,7 @@ class _Equations:
         else:
             np.subtract(X, whole.origin, out=Z)
             Z += whole.offset
-        if self._rotation is None:
-            return _Rows(Z, None)
-        return _Rows((Z.reshape(-1, Z.shape[2]) @ self._rotation).reshape(Z.shape), None)
+        return Z if self._rotation is None else (Z.reshape(-1, Z.shape[2]) @ self._rotation).reshape(Z.shape)
 
     def _errors(self, Z: Array, along: Array) -> Array:
         """The root mean square of what rounding does to predictions of the rows, (k, s, q).
@@ -207,7 +175,7 @@ class _Equations:
             squares = ESTIMATE_FACTOR * np.maximum(found, found.mean(axis=0))
         return np.asarray(np.sqrt(squares)[:, :, None] * self._norms)
 
-    def _iterate(self, Z: _Rows, start: Array, roots: Array | None) -> tuple[Array, Array, Array]:
+    def _iterate(self, Z: Array, start: Array, roots: Array | None) -> tuple[Array, Array, Array]:
         """Solutions of ``(I - H) v = start`` as ``H v``, (k, c, m); `roots` of the weights, (k, 1, m).
 
         Also the least of ``v'(I - H)v / v'v`` that was seen, (k, c), and ``start' Z`` of the last, (k, p).
@@ -260,11 +228,11 @@ class _Equations:
         most[:, -1] = PROBE_TOLERANCE**2
         return most
 
-    def _hat(self, Z: _Rows, direction: Array, columns: slice) -> tuple[Array, Array]:
+    def _hat(self, Z: Array, direction: Array, columns: slice) -> tuple[Array, Array]:
         """``H direction`` for some right-hand sides; and ``direction' Z`` of the last of them."""
-        U = Z.across(direction)
+        U = _across_rows(direction, Z)
         along = U[:, -1].copy()
-        image = Z.onto(self._divided(U, columns))
+        image = _onto_rows(self._divided(U, columns), Z)
         if self._whole.inverse_rows:
             image += self._whole.inverse_rows * direction.sum(axis=2, keepdims=True)
         return image, along

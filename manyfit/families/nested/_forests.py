@@ -97,13 +97,7 @@ class ForestFamily(PrefixFamily):
             return lazy_responses(any_forest, of_all)
         if not is_classifier(any_forest):
             return Responses(predict=lambda: _means(model, "predict", X, values))
-        known: list[Array] = []
-
-        def probabilities() -> Array:
-            if not known:
-                known.append(_means(model, "predict_proba", X, values))
-            return known[0]
-
+        probabilities = cache(lambda: _means(model, "predict_proba", X, values))
         return Responses(
             predict=lambda: any_forest.classes_.take(np.argmax(probabilities(), axis=2)),
             predict_proba=probabilities,

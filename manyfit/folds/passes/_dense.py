@@ -1,7 +1,6 @@
 """Passes over dense rows on the host."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ BLOCK_VALUES = 2**17
 BLOCK_ROWS = 4096
 # Blocks that one thread goes through before it takes the next rows.
 PIECE_BLOCKS = 8
-# Values of X up to which its rows are kept as the passes read them: 8 MiB of float64.
-KEPT_VALUES = 2**20
 # Rows that a Hessian is summed over at a time, in its own precision; the sums of these are float64.
 GRAM_ROWS = 1024
 
@@ -36,17 +33,6 @@ class DensePasses(Passes):
         self.X, self.rows, self.rows_read = X, rows, 0
         n = X.shape[0]
         self.origin = middle(X, np.empty((n, 0)), slice(0, n)) if origin is None else origin
-
-    @cached_property
-    def _kept(self) -> Array | None:
-        """All rows as ``[x - origin, 1]`` if they are few, as those of a sample are."""
-        n, p = self.X.shape
-        if n * p > KEPT_VALUES:
-            return None
-        rows = np.empty((n, p + 1))
-        for block, part in self._centred(slice(0, n), max(n // 8, 1)):  # a file is read in parts
-            rows[block] = part
-        return rows
 
     def sample(self, rows: Rows) -> DenseSample:
         return DenseSample(self.X.take(rows) - self.origin, rows)
@@ -118,13 +104,6 @@ class DensePasses(Passes):
 
     def _blocks(self, piece: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
         """Blocks of rows as ``[x - origin, 1]``, not to be changed, in memory that the next may overwrite."""
-        if self._kept is not None:
-            for block in row_blocks(piece, size):
-                yield block, self._kept[block]
-            return
-        yield from self._centred(piece, size)
-
-    def _centred(self, piece: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
         buffer = np.empty((min(size, n_rows(piece)), self.X.shape[1] + 1))
         buffer[:, -1] = 1.0
         for block in row_blocks(piece, size):

@@ -21,7 +21,6 @@ from manyfit.folds import (
     as_row_source,
     require_classes,
 )
-from manyfit.folds.passes import _dense
 from manyfit.folds.passes._dense import GRAM_ROWS
 from tests.behaviour.metrics._crossings import there
 
@@ -129,23 +128,6 @@ def test_gradient(X, atoms, K):
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(theta, before)
     assert not got[0].any()
-
-
-@pytest.mark.parametrize("X", DENSE.values(), ids=DENSE)
-@every_atoms
-def test_rows_that_are_kept_are_those_that_are_read_in_blocks(X, atoms, monkeypatch):
-    theta, counts = rng.normal(size=(M, 1, P + 1)), np.ones((M, len(atoms)))
-    curvature = lambda Z, rows: (Z**2, None)  # noqa: E731
-    found = []
-    for most in (X.size, X.size - 1):
-        monkeypatch.setattr(_dense, "KEPT_VALUES", most)
-        passes = made(X, atoms)
-        assert (passes._kept is None) == (most < X.size)
-        found.append(
-            (passes.gradient(theta, counts, residual), passes.gram(theta[:1], curvature, np.float64))
-        )
-    for kept, read in zip(*found, strict=True):
-        np.testing.assert_allclose(kept, read, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"]], ids=["dense", "sparse"])

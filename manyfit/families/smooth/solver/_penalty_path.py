@@ -135,7 +135,11 @@ class Stage:
         """Settings that are followed at once: the vectors of the solver fit in `room`, in bytes."""
         n_sets, m = self.penalties.shape
         K, d = self.problem.rowwise.loss.n_outputs, self.problem.n_features + 1
-        return settings_at_once(n_sets, m, K, d, self.solver.memory, room, self.passes.kept_per_column)
+        number = 8 * n_sets * K
+        vector = number * d
+        # The solver keeps pairs of vectors, and a pass some numbers for each column and output.
+        kept = vector * (2 * self.solver.memory + 8) + number * self.passes.kept_per_column
+        return int(np.clip((room - OF_ALL * m * vector) // kept, 1, m))
 
     def _most(self, room: float) -> int:
         """Hessians that fit in `room`, beside a factor for each column that is followed."""
@@ -210,11 +214,9 @@ class Stage:
         """The settings in waves that are followed at once, those with large penalties first."""
         n_sets, m = self.penalties.shape
         size = self._at_once
-        if warm_starts:
-            size = min(
-                size,
-                settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self.passes.quick_columns),
-            )
+        if warm_starts:  # as many as make products with X quick
+            n_outputs = self.problem.rowwise.loss.n_outputs
+            size = min(size, -(-self.passes.quick_columns // (n_sets * n_outputs)))
         return np.array_split(np.argsort(-self.penalties[0], kind="stable"), -(-m // size))
 
     def _checked_starts(
@@ -268,25 +270,6 @@ class Stage:
         """Passes after which a new Hessian pays for so many columns: about as many as it takes."""
         # A Gram matrix takes the operations of d K / (4 m) passes over m columns.
         return max(ROUND, round(self._width / (4.0 * max(n_columns, 1))))
-
-
-def settings_at_once(
-    n_sets: int, m: int, n_outputs: int, d: int, memory: int, room: float, n_kept: int = 0
-) -> int:
-    """Settings, of `m`, whose vectors of d coefficients for each output fit in `room`, in bytes.
-
-    The solver keeps `memory` pairs of vectors for each, and a pass `n_kept` numbers for each column and
-    output.
-    """
-    number = 8 * n_sets * n_outputs
-    vector = number * d
-    room -= OF_ALL * m * vector
-    return int(np.clip(room // (vector * (2 * memory + 8) + number * n_kept), 1, m))
-
-
-def settings_of_a_wave(n_sets: int, n_outputs: int, quick_columns: int) -> int:
-    """Settings whose columns make products with X quick."""
-    return -(-quick_columns // (n_sets * n_outputs))
 
 
 def _largest_features(sample: RowSample, size: int) -> Array:

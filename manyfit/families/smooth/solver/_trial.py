@@ -71,11 +71,6 @@ class Trial:
     steps: Array
     tol: Array
 
-    @classmethod
-    def empty(cls, m: int, start: Array) -> "Trial":
-        """The result for columns that are still to be tried."""
-        return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int), np.zeros(m))
-
 
 def loss_resolution(X: RowSource) -> float:
     """The smallest relative change of the loss that scikit-learn's own solvers see.
@@ -106,8 +101,9 @@ def try_columns(
     most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
     start = zero[problem.columns.split[columns]]
     at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
-    found = Trial.empty(len(columns), start)
-    for first in range(0, len(columns), at_once):
+    m = len(columns)
+    found = Trial(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int), np.zeros(m))
+    for first in range(0, m, at_once):
         part = slice(first, first + at_once)
         one = _AsSklearn(problem, columns[part], start[part])
         sizes = one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes))
