@@ -44,13 +44,6 @@ def started() -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(autouse=True)
-def _silent_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is taken for stopped too early, on a busy machine, goes on later: nothing is lost."""
-    monkeypatch.setattr("manyfit.cluster.worker._heartbeats.SILENT_S", 3.0)
-    monkeypatch.setattr("manyfit.cluster.pool.placement.ANSWER_S", 2.0)
-
-
 @pytest.fixture
 def client(started: Client) -> Iterator[Client]:
     started.wait_for_workers(2, timeout=120)
@@ -136,7 +129,7 @@ def test_a_call_of_parallel_that_it_has_begun(client):
 
 def test_workers_that_are_all_stopped_are_waited_for_with_a_word(monkeypatch, watch, client):
     """There is no other way, and they may go on: here as soon as it is said."""
-    monkeypatch.setattr("manyfit.cluster.pool.held_workers.WARN_SILENT_S", 2.0)
+    monkeypatch.setattr("manyfit.cluster.pool.held_workers.WARN_SILENT_S", 4.0)
     addresses = sorted(client.nthreads())
     with stopped(client, addresses[0]), stopped(client, addresses[1]):
         pids = [worker.process.pid for worker in client.cluster.workers.values()]
