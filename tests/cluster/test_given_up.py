@@ -96,9 +96,9 @@ def test_a_search_that_waits_for_room_says_so_and_ends(
     kind: str, client: Client, watch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("manyfit.cluster.pool.placement.LARGE", 1)
-    monkeypatch.setattr("manyfit.cluster.pool.placement.WARN_ROOM_S", 0.2)
-    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.LATER_S", 1.5)
-    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.UNWANTED_WAIT_S", 1.5)
+    monkeypatch.setattr("manyfit.cluster.pool.placement.WARN_ROOM_S", 0.5)
+    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.LATER_S", 3.0)
+    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.UNWANTED_WAIT_S", 3.0)
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.CHECK_AT_LEAST_S", 0.1)
     monkeypatch.setattr(Placement, "_ask_for_room", lambda *a: MemoryRoom(False, **{kind: True}))
     looks: list[Any] = []
