@@ -213,6 +213,11 @@ class DaskFrameRows(_DaskSource, FrameRows):
         return {**super().__getstate__(), "_parts": {}}
 
 
+def with_pandas(X: Any) -> Any:
+    """A `dask.dataframe.DataFrame` of pandas' frames; partitions of cuDF are copied when they are read."""
+    return X if type(X._meta).__module__.startswith("pandas.") else X.to_backend("pandas")
+
+
 def size_of_parts(X: Any) -> int:
     """Bytes of all parts of a Dask collection of unknown lengths, from two that are computed.
 

@@ -13,6 +13,7 @@ from manyfit.folds.rows.chunks._dask import (
     DaskSparseRows,
     has_sparse_chunks,
     size_of_parts,
+    with_pandas,
 )
 from manyfit.folds.rows.chunks._parquet import ParquetRows
 from manyfit.folds.rows.chunks._rows import ChunkRows
@@ -95,7 +96,7 @@ def as_chunk_rows(X: Any, memory: int, columns: Sequence[str] | None = None) -> 
         if not _is_on_host(X, kind):
             return None
         if kind == "dask frame":
-            return DaskFrameRows(X, memory)
+            return DaskFrameRows(with_pandas(X), memory)
         if has_sparse_chunks(X):
             return DaskSparseRows(X, memory)
         return DaskRows(X, memory) if _has_known_chunks(X) else DaskParts(X, memory)
