@@ -6,11 +6,11 @@ import dis
 import random
 import sys
 import types
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,13 +31,15 @@ _MODULE_NAMES = frozenset(module.__name__ for module in _MODULES)
 _SEEDED = frozenset(
     ("MT19937", "PCG64", "PCG64DXSM", "Philox", "Random", "RandomState", "SFC64", "default_rng")
 )
+# Imported in a function, they may be called without a seed.
+_DRAWN_NAMES = _SEEDED | {"random"}
 # They draw nothing by themselves.
 _DRAW_NOTHING = frozenset(("BitGenerator", "Generator", "SeedSequence"))
-_BETWEEN = frozenset(("CACHE", "NOP", "PRECALL", "PUSH_NULL"))
+_MAKERS = tuple(getattr(module, name) for module in _MODULES for name in _SEEDED if hasattr(module, name))
+_BETWEEN = frozenset(("CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"))
+_LOAD_ATTRIBUTE = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 # Code is not read any further.
 _MOST_READ = 300
-
-_CLASSES: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
 def package_version(module: str | None) -> str | None:
@@ -98,13 +100,12 @@ def code_draws(thing: Any) -> bool:
     """Whether a function draws random numbers, or a method of a class, as far as their code shows it.
 
     Code of installed packages is not read: their tags and parameters say what they draw. Functions that the
-    code calls by a global name are read, too.
+    code calls by a global name are read, too. Code that cannot be read may draw.
     """
-    if not isinstance(thing, type):
+    try:
         return _draws(thing, set())
-    if thing not in _CLASSES:
-        _CLASSES[thing] = _draws(thing, set())
-    return _CLASSES[thing]
+    except Exception:
+        return True
 
 
 def _draws(thing: Any, seen: set[int]) -> bool:
@@ -114,7 +115,7 @@ def _draws(thing: Any, seen: set[int]) -> bool:
     if isinstance(thing, GENERATORS):
         return True
     if isinstance(thing, type):
-        return any(_draws(one, seen) for cls in thing.__mro__ for one in _functions(cls))
+        return any(_draws(one, seen) for cls in thing.__mro__ for one in _members(cls))
     if isinstance(thing, types.BuiltinFunctionType | types.MethodType):
         # ``random.random`` and ``numpy.random.normal`` are methods of a generator.
         owner, function = thing.__self__, getattr(thing, "__func__", None)
@@ -123,16 +124,20 @@ def _draws(thing: Any, seen: set[int]) -> bool:
         return False
     cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
     held = {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
-    return _code_draws(thing.__code__, thing.__globals__ | held, seen)
+    defaults = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+    if any(isinstance(one, GENERATORS) for one in defaults):
+        return True
+    return _code_draws(thing.__code__, ChainMap(held, thing.__globals__), seen)
 
 
-def _functions(cls: type) -> Iterator[types.FunctionType]:
-    """The functions that a class of a user defines."""
+def _members(cls: type) -> Iterator[Any]:
+    """The functions that a class of a user defines, and its generators."""
     for value in () if is_library_module(cls.__module__) else vars(cls).values():
-        for part in (value.fget, value.fset) if isinstance(value, property) else (value,):
-            function = getattr(part, "__func__", part)
-            if isinstance(function, types.FunctionType):
-                yield function
+        parts = (value.fget, value.fset) if isinstance(value, property) else (value,)
+        for part in parts:
+            member = getattr(part, "__func__", getattr(part, "func", part))
+            if isinstance(member, (types.FunctionType, *GENERATORS)):
+                yield member
 
 
 def _code_draws(code: types.CodeType, values: Mapping[str, Any], seen: set[int]) -> bool:
@@ -140,30 +145,32 @@ def _code_draws(code: types.CodeType, values: Mapping[str, Any], seen: set[int])
     source: Any = None  # the value that the step before has loaded, if it is known
     for step, following in pairwise(steps):
         name = step.argval if isinstance(step.argval, str) else ""
+        before, source = source, None
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
             source = values.get(name)
-            if _draws(source, seen):
+        elif step.opname.startswith("IMPORT_") and (name in _MODULE_NAMES or name in _DRAWN_NAMES):
+            return True
+        elif step.opname in _LOAD_ATTRIBUTE and isinstance(before, types.ModuleType):
+            if before in _MODULES and name not in _DRAW_NOTHING | _SEEDED:
                 return True
-        elif step.opname.startswith("IMPORT_"):
-            if name in _MODULE_NAMES or name == "random":
+            source = vars(before).get(name)  # a module may import, or fail, if it is asked for a name
+        elif step.opname in _LOAD_ATTRIBUTE and name == "random" and following.opname in _LOAD_ATTRIBUTE:
+            source = np.random  # ``np.random.normal`` of an import in the function
+        if isinstance(source, types.ModuleType):
+            if source in _MODULES and following.opname not in _LOAD_ATTRIBUTE:
+                return True  # it gets another name
+        elif any(source is maker for maker in _MAKERS):
+            if not _has_seed(following):
                 return True
-            source = None
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(source, types.ModuleType):
-            if source in _MODULES and not _is_seeded(name, following):
-                return True
-            source = getattr(source, name, None)
-            if _draws(source, seen):
-                return True
-        else:
-            source = None
+        elif _draws(source, seen):
+            return True
     return any(_code_draws(one, values, seen) for one in code.co_consts if isinstance(one, types.CodeType))
 
 
-def _is_seeded(name: str, following: dis.Instruction) -> bool:
-    """Whether a name of a module of random numbers draws nothing: it is called with a seed."""
+def _has_seed(following: dis.Instruction) -> bool:
+    """Whether what follows the name of a function gives it a seed."""
     unseeded = following.opname == "CALL" and not following.arg
-    unseeded |= following.opname == "LOAD_CONST" and following.argval is None
-    return name in _DRAW_NOTHING or (name in _SEEDED and not unseeded)
+    return not (unseeded or (following.opname == "LOAD_CONST" and following.argval is None))
 
 
 def _is_set(cell: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -42,7 +41,7 @@ class ModelAnswers(Answers):
     models: Sequence[Any]  # those of refused settings are not read
     # Gives the responses of some models for rows of X.
     predictions: Callable[[Any, Sequence[Any]], Mapping[str, Array]]
-    refused: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    refused: Mapping[int, str] = field(default_factory=dict)
     classes: Any = None  # a list of arrays if y has several columns
     fits_made: int = 0
     n_targets: int = 1  # of regressors

@@ -119,6 +119,16 @@ class Guess(ClassifierMixin, BaseEstimator):
         return self.guesses_[: len(X)]
 
 
+@pytest.fixture
+def same_draws_after():
+    """The global generators as they were."""
+    states = np.random.get_state(), random.getstate()
+    yield
+    np.random.set_state(states[0])
+    random.setstate(states[1])
+
+
+@pytest.mark.usefixtures("same_draws_after")
 @pytest.mark.invariant("Functions and classes of a user whose code draws random numbers draw scikit-learn's")
 @pytest.mark.parametrize(
     ("steps", "grid", "texts"),

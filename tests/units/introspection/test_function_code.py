@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import types
+from functools import cached_property
 from random import gauss
 
 import numpy as np
 import pytest
-from numpy.random import normal
+from numpy.random import RandomState, default_rng, normal
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from manyfit.introspection._function_code import code_draws
@@ -41,6 +43,37 @@ class Noise(TransformerMixin, BaseEstimator):
         return X + [np.random.rand() for _ in range(X.shape[1])]
 
 
+def imports(X):
+    import numpy as other_name
+
+    return X + other_name.random.normal()
+
+
+def imports_a_name(X):
+    from numpy.random import default_rng
+
+    return default_rng().normal()
+
+
+def renames(X):
+    drawn = np.random
+    return drawn.normal()
+
+
+def with_default(X, generator=GENERATOR):
+    return X + generator.normal()
+
+
+class WithGenerator:
+    rng = GENERATOR
+
+
+class WithCachedProperty:
+    @cached_property
+    def draw(self):
+        return helper(1)
+
+
 class Inherited(Noise):
     pass
 
@@ -49,6 +82,12 @@ class WithStatic:
     @staticmethod
     def draw():
         return gauss(0, 1)
+
+
+class Plain:
+    @staticmethod
+    def draw():
+        return 1
 
 
 class WithProperty:
@@ -65,6 +104,22 @@ class Seeded(TransformerMixin, BaseEstimator):
         self.shift_ = np.random.RandomState(self.random_state).rand()
         return self
 
+
+def many_names():
+    """A function with more names than an instruction has room for."""
+    names = {}
+    exec(
+        "def drawn(X):\n" + "".join(f"    name_{k}\n" for k in range(300)) + "    np.random.normal()\n", names
+    )
+    return types.FunctionType(names["drawn"].__code__, {"np": np})
+
+
+class Lazy(types.ModuleType):
+    def __getattr__(self, name):
+        raise ImportError(name)
+
+
+lazy = Lazy("lazy")
 
 DRAWS = {
     "numpy's function": lambda X: np.random.normal(X),
@@ -85,9 +140,20 @@ DRAWS = {
     "a base class": Inherited,
     "a static method": WithStatic,
     "a property": WithProperty,
+    "a cached property": WithCachedProperty,
+    "a generator of a class": WithGenerator,
+    "a generator as a default": with_default,
+    "an import in the function": imports,
+    "an import of a name in the function": imports_a_name,
+    "another name in the function": renames,
+    "a function that makes a generator": lambda X: default_rng().normal(),
+    "a class that makes a generator": lambda X: RandomState().normal(),
+    "after many names": many_names(),
 }
 DRAWS_NOTHING = {
     "a seed": lambda X: np.random.default_rng(0).random(),
+    "a seed for an imported name": lambda X: default_rng(0).normal() + RandomState(1).normal(),
+    "a module that fails if it is asked for a name": lambda X: lazy.thing(X),
     "a named seed": lambda X: np.random.RandomState(seed=3).rand(),
     "a bit generator": lambda X: np.random.Generator(np.random.PCG64(1)).random(),
     "a method of the same name": lambda X: X.random(),
@@ -116,3 +182,9 @@ def test_code_says_that_an_estimator_is_random():
     assert is_deterministic(Seeded()) and not is_deterministic(Inherited())
     name, why, _ = find_random_parameter(Noise(), "noise")
     assert f"{name} {why}" == "noise has methods whose code draws random numbers"
+
+
+def test_a_function_that_is_defined_again_is_read_again(monkeypatch):
+    assert not code_draws(Plain)
+    monkeypatch.setattr(Plain, "draw", staticmethod(helper))
+    assert code_draws(Plain)
