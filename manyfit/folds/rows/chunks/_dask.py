@@ -215,7 +215,8 @@ class DaskFrameRows(_DaskSource, FrameRows):
 
 def with_pandas(X: Any) -> Any:
     """A `dask.dataframe.DataFrame` of pandas' frames; partitions of cuDF are copied when they are read."""
-    return X if type(X._meta).__module__.startswith("pandas.") else X.to_backend("pandas")
+    package = type(X._meta).__module__.partition(".")[0]
+    return X if package == "pandas" else X.to_backend("pandas")
 
 
 def size_of_parts(X: Any) -> int:
