@@ -18,12 +18,13 @@ VALUES_TOGETHER = 2**19
 
 def solve_by_cg(
     scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None, sizes: Array | None = None
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Iterates of conjugate gradients for ``(S + alpha I) x = b``, for all alphas (m,) and columns b at once.
 
     `scatter` is S, (p, p), or its diagonal if it has no other entries; `rhs` holds the columns b, (p, q). The
     result is the iterates at which scikit-learn stops, (p, m, q), and for which alphas rounding decides which
-    iterate that is, (m,). scikit-learn multiplies by X and X' where this multiplies by ``S = X'X``: iterates
+    iterate that is, (m,); and which of these have lost more than `tol` to rounding, (m,): others are as
+    good as scikit-learn's. scikit-learn multiplies by X and X' where this multiplies by ``S = X'X``: iterates
     are equal to rounding. The rounding of S grows with `sizes`, the norms of the columns about zero, (p,),
     where scikit-learn has them there; by default they are centred.
 
@@ -50,11 +51,12 @@ def solve_by_cg(
     ]
     solutions, doubtful = (np.concatenate(parts) for parts in zip(*found, strict=True))
     solution, near = solutions[0], doubtful[0]
-    size = _squared_predictions(scatter, solution)
+    size, lost = _squared_predictions(scatter, solution), np.zeros_like(near)
     for other in solutions[1:]:
-        moved = _squared_predictions(scatter, solution - other) > MAX_MOVED**2 * size
-        near |= moved.any(axis=1)
-    return solution, near
+        moved = _squared_predictions(scatter, solution - other)
+        near |= (moved > MAX_MOVED**2 * size).any(axis=1)
+        lost |= (moved > tol**2 * size).any(axis=1)
+    return solution, near, lost
 
 
 def _squared_predictions(scatter: Array, coef: Array) -> Array:

@@ -104,13 +104,14 @@ class RidgeFamily(_LeastSquares):
         poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
         # The answers of poor settings are not read; a large alpha keeps them finite.
         safe = np.where(poor, largest + 1.0, alphas)
-        along, near_stop = None, np.zeros(len(alphas), dtype=bool)
+        along, near_stop, lost = None, *np.zeros((2, len(alphas)), dtype=bool)
         if _iterates(estimator, view):
-            along, near_stop = _iterate(estimator, view, safe)
+            along, near_stop, lost = _iterate(estimator, view, safe)
         linear, rounding = solve_ridge(view, safe, estimator.fit_intercept, along)
         refused = dict.fromkeys(map(int, np.flatnonzero(near_stop)), _NEAR_STOP)
         refused.update(dict.fromkeys(map(int, np.flatnonzero(poor)), POOR))
-        return LinearAnswers(linear, refused, (rounding,), flat=True)
+        as_good = frozenset(map(int, np.flatnonzero(near_stop & ~lost & ~poor)))
+        return LinearAnswers(linear, refused, (rounding,), flat=True, as_good=as_good)
 
 
 def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
@@ -196,8 +197,8 @@ def _iterates(estimator: Any, view: TransformedMoments) -> bool:
     return bool(solver == "sparse_cg" or (solver == "auto" and view.is_sparse))
 
 
-def _iterate(estimator: Any, view: TransformedMoments, alphas: Array) -> tuple[Array, Array]:
-    """Iterates of conjugate gradients along the eigenvectors, and which are near a stop."""
+def _iterate(estimator: Any, view: TransformedMoments, alphas: Array) -> tuple[Array, Array, Array]:
+    """Iterates along the eigenvectors, which are near a stop, and which are lost; see `solve_by_cg`."""
     if view.n_features > view.plain.rows:
         raise Unsupported("there are more features than rows, for which scikit-learn solves for the rows")
     if not estimator.fit_intercept:
@@ -207,9 +208,9 @@ def _iterate(estimator: Any, view: TransformedMoments, alphas: Array) -> tuple[A
     spectrum, rhs, _ = ridge_equations(view, fit_intercept=True)
     moments = view.weighted
     sizes = np.sqrt(moments.weight * (moments.variances + moments.x_mean**2))
-    found, near_stop = solve_by_cg(moments.xx, rhs, alphas, estimator.tol, estimator.max_iter, sizes)
+    found, near_stop, lost = solve_by_cg(moments.xx, rhs, alphas, estimator.tol, estimator.max_iter, sizes)
     p = view.n_features
-    return spectrum.onto_axes(found.reshape(p, -1)).reshape(found.shape), near_stop
+    return spectrum.onto_axes(found.reshape(p, -1)).reshape(found.shape), near_stop, lost
 
 
 def solve_ridge(

@@ -170,12 +170,16 @@ class LinearAnswers(Answers):
         whose score it could change are fitted by scikit-learn. Empty: the solver loses nothing.
     flat : bool
         Whether predictions of one target have one dimension even where y is a column, as Ridge's have.
+    as_good : frozenset of int
+        Refused settings whose answers are within the solver's `tol` of the solution, as scikit-learn's are,
+        but perhaps another iterate. They are answered where scikit-learn cannot make the fit: of chunks.
     """
 
     linear: LinearPredictors
     refused: Mapping[int, str] = field(default_factory=dict)
     roundings: tuple[Rounding, ...] = ()
     flat: bool = False
+    as_good: frozenset[int] = frozenset()
 
     reads_moments = True
 
@@ -195,7 +199,9 @@ class LinearAnswers(Answers):
         return (self.flat, type(self))
 
     def subset(self, settings: Sequence[int]) -> LinearAnswers:
-        return replace(self, linear=self.linear.subset(settings), refused={}, roundings=())
+        return replace(
+            self, linear=self.linear.subset(settings), refused={}, roundings=(), as_good=frozenset()
+        )
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Predictions, from one matrix product for all settings."""

@@ -123,7 +123,8 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     )
 
     def finish(pending: PendingAnswers, on_host: Iterable[Any], i: int, fit_time: float) -> None:
-        results = pending.finish(on_host, outcome, i, fit_time, seen.sklearn_stops)
+        left_to_sklearn = seen.sklearn_stops and seen.sklearn_reads
+        results = pending.finish(on_host, outcome, i, fit_time, left_to_sklearn)
         context.add(results, individual=False)
 
     for i, view, answers in zip(splits, seen.views, fitted, strict=True):

@@ -18,9 +18,9 @@ from manyfit.families import (
     require_valid_answers,
     target_function,
 )
-from manyfit.folds import Array, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
+from manyfit.folds import Array, ChunkRows, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
 from manyfit.metrics.scoring import SharedScoring
-from manyfit.model_selection.job._job import Options
+from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
@@ -164,7 +164,7 @@ def _run_folds(
         rest = root.without(done for done, splits in answered.items() if i in splits) if answered else root
         if rest.is_empty:
             continue
-        fold = _PendingFold(options, data, scorings, i)
+        fold = _PendingFold(context.job, data, scorings, i)
         fold.run(rest)
         waiting.append(fold)
         if not fold.device_scores or sum(one.held for one in waiting) > options.memory_limit // 8:
@@ -186,9 +186,10 @@ def _finish(waiting: list["_PendingFold"], outcome: TaskResult, context: RunCont
 
 class _PendingFold:
     def __init__(
-        self, options: Options, data: FoldedMatrix, scorings: Mapping[tuple[int, ...], SharedScoring], i: int
+        self, job: Job, data: FoldedMatrix, scorings: Mapping[tuple[int, ...], SharedScoring], i: int
     ) -> None:
-        self.options, self.data, self.scorings, self.i = options, data, scorings, i
+        self.options, self.data, self.scorings, self.i = job.options, data, scorings, i
+        self._in_chunks = isinstance(job.X, ChunkRows)
         self.outcome = TaskResult()
         # Answers of one shape, scored alike, are scored as one batch.
         self.linear: dict[Any, tuple[SharedScoring, list[_Part], str]] = {}
@@ -265,6 +266,9 @@ class _PendingFold:
                 self._leave(_StepTree(groups=[group]), error)
                 continue
             if isinstance(answers, LinearAnswers):
+                if self._in_chunks:
+                    refused = {j: why for j, why in answers.refused.items() if j not in answers.as_good}
+                    answers = replace(answers, refused=refused)
                 scoring = self.scorings[group.candidates]
                 own_score = (type(group.prototype), type(group.wrapper)) if scoring.by_itself else None
                 key, unscored = (answers.alike, own_score, seen.unscored), seen.unscored

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.exceptions import FitFailedWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -258,3 +258,21 @@ def test_a_y_that_is_not_read_is_refused_with_its_remedy(y, remedy):
 def test_an_unknown_parameter_is_refused_in_scikit_learns_words():
     with pytest.raises(ValueError, match="Invalid parameter 'alhpa' for estimator Ridge"):
         GridSearchCV(Ridge(), {"alhpa": [1.0]}, **FEW).fit(blocks(X, 60, Y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_iterate_that_rounding_may_move_is_as_good_as_scikit_learns(seed):
+    """A category of one row: one direction is nearly unknown, and conjugate gradients may stop elsewhere."""
+    rng, n = np.random.default_rng(seed), 4000
+    frame = pd.DataFrame({"a": rng.normal(size=n), "c": rng.integers(-3, 4, n)})
+    frame.loc[0, "c"] = 99
+    y = frame.a.to_numpy() + rng.normal(size=n) + (frame.c > 0)
+    columns = make_column_transformer(
+        (StandardScaler(), ["a"]), (OneHotEncoder(handle_unknown="ignore"), ["c"])
+    )
+    model, grid = make_pipeline(columns, Ridge()), {"ridge__alpha": [0.1, 10.0]}
+    found = GridSearchCV(model, grid, refit=False, memory_limit="40kB").fit(blocks(frame, 400), y)
+    wanted = SklearnSearch(model, grid, refit=False).fit(frame, y)
+    for i in range(5):
+        name = f"split{i}_test_score"
+        np.testing.assert_allclose(found.cv_results_[name], wanted.cv_results_[name], rtol=1e-7)
