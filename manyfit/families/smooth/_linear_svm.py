@@ -48,7 +48,10 @@ class _SquaredLossFamily(Family):
     def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
         dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
         if dual:
-            return f"dual={estimator.dual!r} goes through the rows in random order, and no gradient stops it"
+            return (
+                f"dual={estimator.dual!r} goes through the rows in random order, and no gradient stops it; "
+                "dual=False finds the same optimum by its gradient"
+            )
         return None
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
+from sklearn.utils import get_tags, indexable
 
 from manyfit._config.sizes import machine_memory
 from manyfit.arrays import compute_dask_inputs
@@ -58,6 +58,11 @@ def load_inputs(
     if source is None:
         given = chunk_input(X, y, search.memory_limit)
         X, y, source = given.X, given.y, given.rows
+        if source is not None and y is None and get_tags(search.estimator).target_tags.required:
+            raise ValueError(
+                f"{type(search.estimator).__name__} needs y, and got X alone, a {source.kind} that is read "
+                "in chunks. Pass y, or a column of X as y; a function of Blocks may yield (X, y)."
+            )
         if given.sample_weight is not None:
             params = weights_as_params(search.estimator, given.sample_weight, params)
     lazy = None if source is not None else X, y, *map(load_targets, params.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
@@ -16,6 +16,7 @@ from manyfit.folds import as_chunk_rows
 from manyfit.folds.rows.chunks import _rows
 from manyfit.model_selection import GridSearchCV
 from tests.behaviour.chunks._files import Array, Dataset, limit_for, memory_map
+from tests.behaviour.chunks._frames import blocks
 from tests.behaviour.chunks._searches import GRID, LABELS, RIDGE, N, P, X, Y, assert_same
 
 
@@ -160,3 +161,9 @@ def test_the_reason_why_a_tree_reads_no_chunks(model):
     search = GridSearchCV(model, {"max_depth": [2, 3]}, refit=False, memory_limit=limit_for(X, 90))
     with pytest.raises(TypeError, match="10 of 10 .*: DecisionTreeRegressor reads the rows of a fold as one"):
         search.fit(Dataset(X), Y)
+
+
+def test_blocks_without_targets_say_what_is_missing():
+    message = r"Ridge needs y, and got X alone, a Blocks of arrays .* yield \(X, y\)"
+    with pytest.raises(ValueError, match=message):
+        GridSearchCV(Ridge(), {"alpha": [1.0]}, refit=False, memory_limit="1kB").fit(blocks(np.eye(40), 5))
