@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -31,19 +32,20 @@ def lazily(model: Any, name: str, X: Any) -> Any:
 
     A row tells shape and dtype of the result, and errors are raised now. A later fit of the model does not
     change the result. Where the method gives a list, an array for each target, there is a list of Dask
-    arrays, each of which calls the method.
+    arrays, each of which calls the method. Where it gives sparse matrices, the chunks are CSR.
     """
     method = getattr(copy.copy(model), name)
     found = _of_a_row(method, X)
     if isinstance(found, list):
-        return [_by_chunk(partial(_nth, method, k), np.asarray(one)[:0], X) for k, one in enumerate(found)]
-    return _by_chunk(method, np.asarray(found)[:0], X)
+        return [_by_chunk(partial(_nth, method, k), _as_array(one)[:0], X) for k, one in enumerate(found)]
+    return _by_chunk(method, _as_array(found)[:0], X)
 
 
 def _of_a_row(method: Method, X: Any) -> Any:
     """What a method makes of a row of ones or zeros; of the first row of X where it takes none of these."""
     if hasattr(X, "numblocks"):
         made, parts = np.ones((1, X.shape[1]), dtype=X.dtype), X.blocks
+        made = type(X._meta)(made) if scipy.sparse.issparse(X._meta) else made
     else:
         import pandas as pd
 
@@ -54,7 +56,7 @@ def _of_a_row(method: Method, X: Any) -> Any:
     except Exception:  # an encoder may know no 1; other errors are raised again
         n = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
         rows = (parts[k].compute()[:1] for k in range(n))
-        return method(next((row for row in rows if len(row)), made))
+        return method(next((row for row in rows if row.shape[0]), made))
 
 
 def _by_chunk(method: Method, empty: Array, X: Any) -> Any:
@@ -65,7 +67,7 @@ def _by_chunk(method: Method, empty: Array, X: Any) -> Any:
     apply = partial(_apply, method=method, empty=empty)
     if not hasattr(X, "numblocks"):
         later, shape = delayed(apply, pure=True), (np.nan, *empty.shape[1:])
-        return da.concatenate([da.from_delayed(later(part), shape, empty.dtype) for part in X.to_delayed()])
+        return da.concatenate([da.from_delayed(later(part), shape, meta=empty) for part in X.to_delayed()])
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
     more = {"drop_axis": 1} if empty.ndim == 1 else {"chunks": (X.chunks[0], empty.shape[1:])}
     return X.map_blocks(apply, dtype=empty.dtype, meta=empty, **more)
@@ -73,7 +75,12 @@ def _by_chunk(method: Method, empty: Array, X: Any) -> Any:
 
 def _apply(block: Any, method: Method, empty: Array) -> Array:
     """The result for a block; scikit-learn takes none without rows."""
-    return np.asarray(method(block)) if block.shape[0] else empty
+    return _as_array(method(block)) if block.shape[0] else empty
+
+
+def _as_array(found: Any) -> Array:
+    """A result as an array, or as a CSR matrix if it is sparse."""
+    return found.tocsr() if scipy.sparse.issparse(found) else np.asarray(found)
 
 
 def _nth(method: Method, k: int, block: Any) -> Any:

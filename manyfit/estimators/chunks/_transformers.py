@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +31,13 @@ class TransformedRows(ChunkRows):
         self, rows: ChunkRows, apply: Callable[[Any], Any], affine: tuple[Array, Array] | None = None
     ) -> None:
         n = rows.shape[0]
-        first = np.asarray(apply(rows.load_frame(0, 1)))
+        made = apply(rows.load_frame(0, 1))
+        if scipy.sparse.issparse(made):
+            raise TypeError(
+                f"The rows of X, a {rows.kind}, become sparse, and transformed rows are read as dense ones. "
+                "Transform block by block, or give X as a Dask array."
+            )
+        first = np.asarray(made)
         super().__init__(rows.kind, (n, first.shape[1]), first.dtype, rows.borders, rows.memory)
         self._rows, self._apply = rows, apply
         self._read_at = rows.times_anew

@@ -70,9 +70,9 @@ def count_classes(
     totals, sums = np.zeros((n_splits, n_classes)), np.zeros((n_splits, n_classes * p))
     is_exact = True
     for rows, block, local in X.held(group.rows):
-        found = block.X if threshold is None else binarize(block.X, threshold=threshold)
-        if not np.isfinite(found.data).all():
+        if not np.isfinite(block.X.data).all():
             X.require_finite(rows, block)
+        found = block.X if threshold is None else binarize(block.X, threshold=threshold)
         if found.data.min(initial=0.0) < 0.0:
             raise Unsupported("X has negative numbers, and counts have none")
         own = codes[rows]

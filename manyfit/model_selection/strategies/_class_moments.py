@@ -58,7 +58,10 @@ class ClassMomentStrategy(DataStrategy):
         elif data.X.dtype == np.float32:
             raise Unsupported("scikit-learn rounds to float32")
         shape = facts.data.shape(data, group.prototype)
-        n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
+        if reads.counts:  # of each split, and not of each atom
+            n_sets = max(len(one.splits) for one in job.splits.atom_groups) * shape.n_classes
+        else:
+            n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
         width = shape.n_features ** (2 if reads.products else 1)
         what = "counts" if reads.counts else "moments"
         require_memory(2 * 8 * n_sets * width, options.memory_limit, what)
@@ -73,15 +76,25 @@ class ClassMomentStrategy(DataStrategy):
         return group
 
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
-        scorings = [context.scoring_of(group) for group in groups]
-        folds = ClassedFolds(class_data(groups[0], context.data))
-        for i in range(folds.data.n_splits):
-            for group, scoring in zip(groups, scorings, strict=True):
-                _answer(group, scoring, i, folds, context, outcome)
-        outcome.rows_read += round(folds.passes * context.job.splits.n_samples)
+        data = class_data(groups[0], context.data)
+        for together in _by_sums(groups):
+            scorings = [context.scoring_of(group) for group in together]
+            folds = ClassedFolds(data)
+            for i in range(data.n_splits):
+                for group, scoring in zip(together, scorings, strict=True):
+                    _answer(group, scoring, i, folds, context, outcome)
+            outcome.rows_read += round(folds.passes * context.job.splits.n_samples)
 
 
 CLASS_MOMENTS = ClassMomentStrategy()
+
+
+def _by_sums(groups: Sequence[Group]) -> list[list[Group]]:
+    """Groups that read the same sums: counts of one threshold at a time are in memory, since text is wide."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        found.setdefault(repr(getattr(group.prototype, "binarize", None)), []).append(group)
+    return list(found.values())
 
 
 def class_data(group: Group, data: SearchData) -> FoldedMatrix:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import weakref
+
 import dask
 import dask.array as da
 import numpy as np
@@ -12,6 +15,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -112,6 +116,42 @@ def test_weights_of_blocks():
     search = GridSearchCV(MultinomialNB(), grid, **OPTIONS).fit(blocks(SHARES, weights=weights))
     expected = SklearnSearch(MultinomialNB(), grid, refit=False, return_train_score=True)
     require_equal(search, expected.fit(SHARES, Y, sample_weight=weights))
+
+
+def test_counts_of_one_threshold_are_in_memory(monkeypatch):
+    earlier, module = [], "manyfit.folds.moments._classes"
+    count = importlib.import_module(module).count_classes
+
+    def counted(*args):
+        assert all(sums() is None for sums in earlier)
+        found = count(*args)
+        earlier.append(weakref.ref(found.sums))
+        return found
+
+    monkeypatch.setattr(f"{module}.count_classes", counted)
+    apart = [[MultinomialNB(), ComplementNB()], *([BernoulliNB(binarize=b)] for b in (0.0, 0.2, 0.3))]
+    pipe, shuffled = Pipeline([("model", MultinomialNB())]), ShuffleSplit(3, random_state=0)
+    for X, cv, groups in ((SHARES, KFold(3), 1), (COUNTS, shuffled, 2)):
+
+        def fit(models, X=X, cv=cv):
+            earlier.clear()
+            grid = {"model": models, "model__alpha": [0.1, 1.0]}
+            return grid, GridSearchCV(pipe, grid, cv=cv, **OPTIONS).fit(blocks(X))
+
+        passes = [fit(models)[1].report_.passes for models in apart]
+        grid, search = fit([one for models in apart for one in models])
+        assert len(earlier) == len(apart) * groups  # MultinomialNB and ComplementNB share
+        assert search.report_.fits_done == 0
+        assert search.report_.passes == pytest.approx(sum(passes))
+        expected = SklearnSearch(pipe, grid, cv=cv, refit=False, return_train_score=True)
+        require_equal(search, expected.fit(X, Y))
+
+
+def test_counts_of_all_splits_need_memory():
+    """Splits that are the same have few atoms, and sums of their own."""
+    cv = 50 * [(np.arange(400), np.arange(400, N))]
+    with pytest.raises(TypeError, match="counts would need 150.00 kiB, more than memory_limit"):
+        GridSearchCV(MultinomialNB(), {}, cv=cv, refit=False, memory_limit=LIMIT).fit(blocks(COUNTS))
 
 
 @pytest.mark.parametrize("rows", [1, 7, 200])
@@ -243,7 +283,7 @@ def test_a_dask_array_that_says_it_is_dense():
 def test_nan_in_one_chunk_names_its_row():
     X = SHARES.copy()
     X.data[X.indptr[200]] = np.nan
-    for model in (MultinomialNB(), LogisticRegression()):
+    for model in (MultinomialNB(), BernoulliNB(), BernoulliNB(binarize=None), LogisticRegression()):
         with pytest.raises(ValueError, match="NaN or infinity, first in row 200 of 601"):
             GridSearchCV(model, {}, refit=False, memory_limit=LIMIT).fit(blocks(X))
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
+from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import PoissonRegressor, Ridge, SGDClassifier, SGDRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from manyfit.estimators import Incremental, ParallelPostFit
 from manyfit.folds import as_chunk_rows
@@ -69,6 +72,42 @@ def test_a_frame_keeps_its_names():
     model = ParallelPostFit(PolynomialFeatures()).fit(frame)
     rows = model.transform(dd.from_pandas(frame, npartitions=3))
     np.testing.assert_array_equal(rows[20:100], PolynomialFeatures().fit_transform(X)[20:100])
+
+
+@pytest.mark.parametrize("columns", [[0, P], [0, 3, P]])
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array"])
+def test_sparse_chunks_stay_sparse(kind, columns):
+    matrix, cuts = getattr(scipy.sparse, kind)(np.where(X > 0.5, X, 0.0)), [0, 50, 120, N]
+
+    def part(start, stop, left, right):
+        own = dask.delayed(matrix[start:stop, left:right])
+        return da.from_delayed(own, (stop - start, right - left), meta=matrix[:0, :0])
+
+    lazy = da.block([[part(*rows, *own) for own in pairwise(columns)] for rows in pairwise(cuts)])
+    scaler, svd = MaxAbsScaler().fit(matrix), TruncatedSVD(2, random_state=0).fit(matrix)
+    found = ParallelPostFit(scaler).transform(lazy)
+    expected = scaler.transform(matrix)
+    assert scipy.sparse.issparse(found._meta) and found.chunks == (lazy.chunks[0], (P,))
+    for k, (start, stop) in enumerate(pairwise(cuts)):
+        one = found.blocks[k].compute()
+        assert type(one) is type(matrix)
+        np.testing.assert_array_equal(one.toarray(), expected[start:stop].toarray())
+    np.testing.assert_array_equal(found.compute().toarray(), expected.toarray())
+    np.testing.assert_array_equal(ParallelPostFit(svd).transform(lazy), svd.transform(matrix))
+    np.testing.assert_array_equal(ParallelPostFit(svd).transform(found), svd.transform(expected))
+    with pytest.raises(ValueError, match="Cannot center sparse matrices"):
+        ParallelPostFit(StandardScaler().fit(X)).transform(lazy)
+
+
+def test_dense_chunks_become_sparse():
+    codes = np.digitize(X, [0.0, 1.0])
+    encoder = OneHotEncoder().fit(codes)
+    model, lazy = ParallelPostFit(encoder), da.from_array(codes, chunks=(50, 2))
+    np.testing.assert_array_equal(
+        model.transform(lazy).compute().toarray(), encoder.transform(codes).toarray()
+    )
+    with pytest.raises(TypeError, match="become sparse, .* Transform block by block, or give X as a Dask"):
+        model.transform(_rows(codes.astype(float)))
 
 
 @pytest.mark.parametrize("given", ["file", "dask", "unknown lengths"])
