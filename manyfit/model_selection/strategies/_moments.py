@@ -18,7 +18,7 @@ from manyfit.families import (
     require_valid_answers,
     target_function,
 )
-from manyfit.folds import Array, ChunkRows, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
+from manyfit.folds import Array, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported, is_row_source
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
@@ -189,7 +189,7 @@ class _PendingFold:
         self, job: Job, data: FoldedMatrix, scorings: Mapping[tuple[int, ...], SharedScoring], i: int
     ) -> None:
         self.options, self.data, self.scorings, self.i = job.options, data, scorings, i
-        self._in_chunks = isinstance(job.X, ChunkRows)
+        self._sklearn_reads = not is_row_source(job.X)
         self.outcome = TaskResult()
         # Answers of one shape, scored alike, are scored as one batch.
         self.linear: dict[Any, tuple[SharedScoring, list[_Part], str]] = {}
@@ -266,7 +266,7 @@ class _PendingFold:
                 self._leave(_StepTree(groups=[group]), error)
                 continue
             if isinstance(answers, LinearAnswers):
-                if self._in_chunks:
+                if not self._sklearn_reads:
                     refused = {j: why for j, why in answers.refused.items() if j not in answers.as_good}
                     answers = replace(answers, refused=refused)
                 scoring = self.scorings[group.candidates]
