@@ -75,6 +75,7 @@ from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_r
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
+from manyfit.folds.rows.chunks._sums import ChunkSums
 from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, only_splits
 from manyfit.folds.splits._splits import Splits
 from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
@@ -96,6 +97,7 @@ __all__ = [
     "ChunkEncoding",
     "ChunkInput",
     "ChunkRows",
+    "ChunkSums",
     "ChunkTable",
     "ClassMoments",
     "ClassSpreads",

@@ -15,7 +15,7 @@ from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.families import FoldRows, family_of
-from manyfit.folds import Unsupported, is_row_source
+from manyfit.folds import ChunkRows, Unsupported, is_row_source
 from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
@@ -207,6 +207,9 @@ class _Planner:
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
             return f"manyfit knows no work that fits of {name} have in common"
+        if spec.steps and isinstance(self.job.X, ChunkRows) and self.job.X.nnz is not None:
+            steps = ", ".join(dict.fromkeys(step.cls.__name__ for step in spec.steps))
+            return f"steps before {name}, here {steps}, do not read sparse chunks"
         if self.facts.must_share and type(family.reads) is FoldRows:
             return f"{name} reads the rows of a fold as one array"
         if not family.free <= spec.final.params.keys():

@@ -91,6 +91,8 @@ class PendingAnswers:
             for j, score in enumerate(scored.scores.get("test", ()))
             if not (score is None or isinstance(score, Exception))
         }
+        for j, names in scored.failed.items():
+            doubts[j] = {name: doubt for name, doubt in doubts[j].items() if name not in names}
         left = dict[int, str]()
         if sklearn_stops:
             too_open = [j for j in doubts if self._is_too_open(scored.scores["test"][j], doubts[j])]

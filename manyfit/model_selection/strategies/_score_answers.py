@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows
 from manyfit.model_selection.sharing.rows._read_only import read_only_view
+from manyfit.model_selection.strategies._failed_scorers import call_in_turn, error_score_of_each
 
 # Bytes of predictions that a device scores at a time. Metrics take a few times as much memory. Smaller blocks
 # would spend most of the time on calls.
@@ -38,6 +39,8 @@ class FoldScores:
     warned: DeferredWarnings  # warnings of scorers, by setting
     predicted: Mapping[int, Predicted]  # recorded predictions, by setting
     unscored: str = ""  # why there are no test scores
+    # By setting, scorers that failed on test rows in chunks, which scikit-learn cannot score instead.
+    failed: Mapping[int, set[str]] = field(default_factory=dict)
 
     def keep(
         self,
@@ -175,8 +178,10 @@ class PendingScores:
         except Exception:
             warned.emit(())
             raise
-        predicted = {} if self._unscored else self._roles[0].predicted
-        return FoldScores(self._answers, scores, warned, predicted, self._unscored)
+        if self._unscored:
+            return FoldScores(self._answers, scores, warned, {}, self._unscored)
+        test = self._roles[0]
+        return FoldScores(self._answers, scores, warned, test.predicted, failed=test.failed)
 
 
 class _SubsetScores:
@@ -196,6 +201,8 @@ class _SubsetScores:
         self._scoring, self._answers, self._limit = scoring, answers, options.memory_limit
         self._recording = options.recording if role == "test" else None
         self.predicted: dict[int, Predicted] = {}
+        self.failed: dict[int, set[str]] = {}
+        self._error_score = error_score_of_each(scoring, folded, options)
         self._scores: list[Any] = [None] * n_settings
         self._missing = [j for j in range(n_settings) if j not in answers.refused]
         self._from_moments()
@@ -326,7 +333,11 @@ class _SubsetScores:
                 if missing:
                     own = {name: array[j] for name, array in responses.items()}
                     with warned.under(setting):
-                        values.update(self._call_scorers(missing, scoring.stub(own, classes)))
+                        call = partial(self._call_scorers, stub=scoring.stub(own, classes))
+                        if self._error_score is None:
+                            values.update(call(missing))
+                        else:
+                            self.failed[setting] = call_in_turn(call, missing, self._error_score, values)
                 ordered = {name: values[name] for name in scoring.named}
                 self._scores[setting] = ordered if scoring.multimetric else ordered["score"]
             except Exception as error:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -167,3 +168,38 @@ def test_blocks_without_targets_say_what_is_missing():
     message = r"Ridge needs y, and got X alone, a Blocks of arrays .* yield \(X, y\)"
     with pytest.raises(ValueError, match=message):
         GridSearchCV(Ridge(), {"alpha": [1.0]}, refit=False, memory_limit="10kB").fit(blocks(np.eye(40), 5))
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the (test|train) scores are non-finite:UserWarning")
+@pytest.mark.parametrize(
+    "model", [GaussianNB(), LogisticRegression(tol=1e-8, max_iter=1000)], ids=["sums", "iterations"]
+)
+def test_a_scorer_that_fails_leaves_the_others_their_scores(model):
+    """scikit-learn has no log loss of test rows that lack a class."""
+    labels = np.where(X[:, 0] > X[:, 0].mean(), "high", "low")
+    labels[::3] = "mid"
+    two = np.flatnonzero(labels != "mid")[:300]
+    splits = [(np.setdiff1d(np.arange(N), two), two), (np.arange(900), np.arange(900, N))]
+    options = {
+        "cv": splits,
+        "refit": False,
+        "scoring": ["accuracy", "neg_log_loss"],
+    }
+    expected, search = (
+        cls(model, {}, return_train_score=True, **options, **more)
+        for cls, more in (
+            (SklearnSearch, {}),
+            (GridSearchCV, {"memory_limit": limit_for(X, 90)}),
+        )
+    )
+    with pytest.warns(UserWarning, match="Scoring failed"):
+        expected.fit(X, labels)
+    with pytest.warns(UserWarning, match="Scoring failed. The score by neg_log_loss .* ValueError: y_true"):
+        search.fit(Dataset(X, (10, P)), labels)
+    for name, own in expected.cv_results_.items():
+        if name.startswith("split"):
+            np.testing.assert_allclose(search.cv_results_[name], own, atol=1e-6, err_msg=name)
+    assert np.isnan(search.cv_results_["split0_test_neg_log_loss"]).all()
+    raising = GridSearchCV(model, {}, error_score="raise", memory_limit=limit_for(X, 90), **options)
+    with pytest.raises(TypeError, match="a scorer failed"):
+        raising.fit(Dataset(X, (10, P)), labels)

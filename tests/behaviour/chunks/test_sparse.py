@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from manyfit.estimators import GaussianNB as OwnNaiveBayes
@@ -260,6 +261,19 @@ def test_validation_and_predictions(monkeypatch):
     [
         (Ridge(), SHARES, "X is a Blocks of sparse matrices, not a dense array or DataFrame"),
         (GaussianNB(), SHARES, "X is sparse"),
+        *(
+            (
+                make_pipeline(step, model),
+                SHARES,
+                f"steps before {type(model).__name__}, here {type(step).__name__}, "
+                "do not read sparse chunks. .* Leave the steps out, or apply those that need no fit",
+            )
+            for step, model in (
+                (MaxAbsScaler(), LogisticRegression()),
+                (StandardScaler(with_mean=False), LogisticRegression()),
+                (SelectKBest(chi2), MultinomialNB()),
+            )
+        ),
         (MultinomialNB(), SIGNED, "X has negative numbers, and counts have none"),
         (
             MultinomialNB(),
@@ -267,7 +281,7 @@ def test_validation_and_predictions(monkeypatch):
             r"reads sparse chunks, as scipy.sparse.csr_array\(block\) makes them",
         ),
     ],
-    ids=["moments", "GaussianNB", "negative", "dense"],
+    ids=["moments", "GaussianNB", "scaled", "standardised", "selected", "negative", "dense"],
 )
 def test_refusals(model, X, reason):
     with pytest.raises(TypeError, match=reason):
