@@ -103,8 +103,9 @@ def _joined(
             branch = _branch(step, own)
             found.append(branch if weight == 1.0 else branch.changed([_times(branch.linear, weight)]))
         except MomentsNeeded:
-            deferred = True  # the other branches have yet to ask for their columns
+            deferred = True  # the other branches have yet to be seen
     if deferred:
+        _ = [one.linear for one in found]  # which asks for their columns
         raise MomentsNeeded
     parts = [part for one in found for part in one.parts]
     if not parts:

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from sklearn import model_selection
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -131,3 +133,25 @@ def test_functions_that_validate():
     theirs = model_selection.cross_validate(MODEL, FRAME, Y, return_train_score=True)
     for part in ("test_score", "train_score"):
         np.testing.assert_allclose(ours[part], theirs[part], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "step", [StandardScaler(), PCA(2), VarianceThreshold()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("numbers", [StandardScaler(), "passthrough"])
+def test_a_branch_that_reads_moments_beside_one_that_does_not(step, numbers):
+    """The columns of the other branch are asked for, too, while the search is planned."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a": rng.normal(size=300), "b": rng.normal(size=300), "c": rng.choice(list("xyz"), 300)}
+    )
+    y = 2.0 * X.a + (X.c == "x") + rng.normal(size=300)
+    inner = make_pipeline(OneHotEncoder(sparse_output=False), step)
+    columns = ColumnTransformer([("numbers", numbers, ["a", "b"]), ("texts", inner, ["c"])])
+    model, grid = make_pipeline(columns, Ridge()), {"ridge__alpha": np.logspace(-2, 2, 10)}
+    search = GridSearchCV(model, grid).fit(X, y)
+    assert search.report_.fits_done == 0
+    theirs = model_selection.GridSearchCV(model, grid).fit(X, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-10
+    )
