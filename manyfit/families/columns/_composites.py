@@ -105,7 +105,8 @@ def _joined(
         except MomentsNeeded:
             deferred = True  # the other branches have yet to be seen
     if deferred:
-        _ = [one.linear for one in found]  # which asks for their columns
+        for one in found:
+            _ = one.linear  # asks the encoding for the columns of the branch
         raise MomentsNeeded
     parts = [part for one in found for part in one.parts]
     if not parts:
