@@ -41,6 +41,7 @@ from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._mixed import MixedPasses
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._samples import RowSample
+from manyfit.folds.passes._small_device import SmallDevicePasses
 from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
 from manyfit.folds.rows._csr import CsrRows, merge_rare_features
@@ -141,6 +142,7 @@ __all__ = [
     "ScatterMatrix",
     "SetwiseMerge",
     "SingleFold",
+    "SmallDevicePasses",
     "SomeRows",
     "SparsePasses",
     "Spectrum",

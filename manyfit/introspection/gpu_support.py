@@ -63,6 +63,14 @@ def is_drop_in(estimator: Any) -> bool:
     return all(sklearn_class_of(type(step)) is not type(step) for step in pipeline_steps(estimator))
 
 
+def reads_device_frames(estimator: Any) -> bool:
+    """Whether an estimator reads frames of a device: our drop-ins, and cuML's.
+
+    scikit-learn's own, with its dispatch, read arrays of a device only.
+    """
+    return all(is_drop_in(step) or is_gpu_object(step) for step in pipeline_steps(estimator))
+
+
 def supports_device_data_natively(step: Any) -> bool:
     """Whether an estimator takes device arrays without scikit-learn's dispatch: cuML's, or XGBoost's."""
     return is_gpu_object(step) or (

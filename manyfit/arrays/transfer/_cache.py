@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays._namespace import Array, array_namespace, device
-from manyfit.arrays.transfer._containers import container_to_host, is_xp_array
-from manyfit.arrays.transfer._host_device import to_device, to_host
+from manyfit.arrays.transfer._containers import container_kind, container_to_host, is_xp_array
+from manyfit.arrays.transfer._host_device import to_device
 
 
 def to_device_of(array: Any, like: Array, *, label: str | None = None) -> Any:
@@ -21,7 +21,7 @@ def to_device_of(array: Any, like: Array, *, label: str | None = None) -> Any:
 
 
 class TransferCache:
-    """Moves each array once, to the host or to the device of `target`, and returns the same copy again.
+    """Moves each array, to the host also frames, once, to the host or the device of `target`, and keeps it.
 
     Values that need no move come back as they are. With `weak` a copy lives as long as its array and is
     read-only, because several estimators read it. A pickle holds no copies.
@@ -40,7 +40,7 @@ class TransferCache:
         if (original() if self._weak and original is not None else original) is value:
             return copy
         if self._target is None:
-            return self.add(value, to_host(value, label=label))
+            return self.add(value, container_to_host(value, label=label))
         return self.add(value, to_device_of(value, self._target, label=label))
 
     def add(self, array: Array, copy: Array) -> Array:
@@ -61,7 +61,7 @@ class TransferCache:
 
     def _moves(self, value: Any) -> bool:
         if self._target is None:
-            return is_xp_array(value)
+            return is_xp_array(value) if self._weak else container_kind(value) is not None
         return value is not None and not isinstance(self._target, np.ndarray)
 
     def __reduce__(self) -> Any:

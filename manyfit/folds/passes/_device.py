@@ -113,9 +113,9 @@ class DevicePasses(Passes):
         xp, K = self._xp, theta.shape[1]
         flat = self.send(theta[0])
         taken = None if features is None else to_device_of(features, self.X, label="indices")
-        narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
+        narrow = self._narrow(dtype)
         size = K * (flat.shape[1] if features is None else len(features) + 1)
-        width = _gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
+        width = gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
         out = xp.zeros((len(self.rows), size, size), dtype=self._dtype, device=device(self.X))
         with np.errstate(over="ignore", invalid="ignore"):
             for a in range(len(self.rows)):
@@ -126,15 +126,20 @@ class DevicePasses(Passes):
                     D, P = curvature(Z[:, None, :], rows)
                     B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
                     B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
-                    product = _by_own_output(B, D[:, 0, :]) if P is None else _by_two_outputs(B, P[:, 0, :])
+                    roots = curvature_roots(B, D[:, 0, :], None if P is None else P[:, 0, :])
+                    product = squared(roots, K)
                     if total is None:
                         total = xp.astype(product, self._dtype)
                     else:
                         total += product
-                    del B, Z, D, P, product
-                out[a, :, :] = xp.reshape(_hessian(total, K), (size, size))
+                    del B, Z, D, P, roots, product
+                out[a, :, :] = xp.reshape(hessian(total, K), (size, size))
         self.rows_read += sum(map(n_rows, self.rows))
         return out
+
+    def _narrow(self, dtype: Any) -> Any:
+        """The dtype of the device in which products of a precision are computed."""
+        return self._xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
 
     def squares(self, theta: Array, curvature: Curvature) -> DeviceArray:
         before_pass()
@@ -209,7 +214,7 @@ def _width(X: DeviceArray, apart: bool, n_columns: int, K: int) -> float:
     return X.shape[1] + max(_taken_width(X, apart), OF_GRADIENT * n_columns + beside_it)
 
 
-def _gram_width(X: DeviceArray, apart: bool, K: int, d: int, size: int) -> float:
+def gram_width(X: DeviceArray, apart: bool, K: int, d: int, size: int) -> float:
     """Numbers of float64 that `gram` takes for a row, with products in numbers of `size` bytes."""
     p, derived = X.shape[1], (OF_CURVATURE + 2) * K
     narrow = d * size / 8
@@ -233,29 +238,39 @@ class _Part:
     times: DeviceArray
 
 
-def _by_own_output(B: DeviceArray, D: DeviceArray) -> DeviceArray:
-    """Second derivatives by each output twice, (K, d, d), from curvatures (K, b)."""
-    xp = array_namespace(B)
-    roots = [B * xp.astype(xp.sqrt(D[k, :]), B.dtype)[:, None] for k in range(D.shape[0])]
-    return xp.stack([root.T @ root for root in roots])
-
-
-def _by_two_outputs(B: DeviceArray, P: DeviceArray) -> DeviceArray:
-    """Minus the second derivatives by two different outputs, (K, d, K, d); others are wrong."""
-    (b, d), K, xp = B.shape, P.shape[0], array_namespace(B)
+def curvature_roots(B: DeviceArray, D: DeviceArray, P: DeviceArray) -> list[DeviceArray]:
+    """Rows `B`, (b, d), times roots of curvatures (K, b): a matrix an output, or one for all with P."""
+    (b, d), K, xp = B.shape, D.shape[0], array_namespace(B)
+    if P is None:
+        return [B * xp.astype(xp.sqrt(D[k, :]), B.dtype)[:, None] for k in range(K)]
     # One output after the other: all at once would be copied into a matrix.
     M = xp.empty((b, K * d), dtype=B.dtype, device=device(B))
     for k in range(K):
         M[:, k * d : (k + 1) * d] = B * xp.astype(P[k, :], B.dtype)[:, None]
-    return xp.reshape(M.T @ M, (K, d, K, d))
+    return [M]
 
 
-def _hessian(total: DeviceArray, K: int) -> DeviceArray:
-    """A Hessian (K, d, K, d) from what `_by_own_output` or `_by_two_outputs` give."""
+def squared(roots: Sequence[DeviceArray], K: int) -> DeviceArray:
+    """Second derivatives from `curvature_roots`: by each output twice, (K, d, d), or by pairs, (K, d, K, d).
+
+    Those by pairs are minus the derivatives, and wrong where an output meets itself; see `hessian`.
+    """
+    xp = array_namespace(roots[0])
+    products = [root.T @ root for root in roots]
+    if len(roots) == K:
+        return xp.stack(products)
+    d = roots[0].shape[1] // K
+    return xp.reshape(products[0], (K, d, K, d))
+
+
+def hessian(total: DeviceArray, K: int) -> DeviceArray:
+    """A Hessian (K, d, K, d) from what `squared` gives."""
     xp = array_namespace(total)
+    if total.ndim == 3 and K == 1:
+        return total[:, :, None, :]
     same = xp.eye(K, dtype=total.dtype, device=device(total))[:, None, :, None]
     if total.ndim == 3:
-        return total if K == 1 else total[:, :, None, :] * same
+        return total[:, :, None, :] * same
     # The blocks of one output twice follow from the others: they sum to zero.
     mixed = xp.where(same > 0.0, xp.zeros_like(total), total)
     return xp.sum(mixed, axis=0)[None, :, :, :] * same - mixed

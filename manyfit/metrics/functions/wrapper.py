@@ -10,7 +10,15 @@ import sklearn
 import sklearn.metrics
 
 from manyfit._compat import check_metric_options, scorer_parts
-from manyfit.arrays import array_namespace, is_array, is_on_device, to_device_of, to_host_once
+from manyfit.arrays import (
+    array_namespace,
+    array_of_frame,
+    is_array,
+    is_device_frame,
+    is_on_device,
+    to_device_of,
+    to_host_once,
+)
 from manyfit.folds import Unsupported
 from manyfit.metrics.functions._data_functions import DATA_FUNCTIONS, check_many_options
 from manyfit.metrics.functions._registry import METRIC_KERNELS, STRUCTURED_METRICS
@@ -81,6 +89,9 @@ def make_metric_function(
 
     @wraps(function)
     def metric(*args: Any, **kwargs: Any) -> Any:
+        if any(map(is_device_frame, (*args, *kwargs.values()))):
+            args = tuple(map(array_of_frame, args))
+            kwargs = {key: array_of_frame(value) for key, value in kwargs.items()}
         if not any(is_on_device(value) for value in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         why: Any = "manyfit does not implement it"

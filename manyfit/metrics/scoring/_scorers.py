@@ -11,7 +11,7 @@ from sklearn import metrics
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import map_scorers, replace_metric, scorer_parts
-from manyfit.arrays import is_on_device, to_host, to_host_once
+from manyfit.arrays import array_of_frame, is_on_device, to_host, to_host_once
 from manyfit.introspection.class_names import imported
 
 # Kept under own names: if a user replaces scikit-learn's by ours, they must not call themselves.
@@ -133,6 +133,7 @@ class _HostScoreMetric:
         self.metric = metric
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(array_of_frame, args))
         score = self.metric(*args, **kwargs)
         if not is_on_device(score):
             return score

@@ -20,6 +20,7 @@ from manyfit.folds import (
     prepare_rows,
     read_input,
 )
+from manyfit.model_selection.job._device_frames import arrays_of_frames
 from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
 
 
@@ -67,6 +68,7 @@ def load_inputs(
             params = weights_as_params(search.estimator, given.sample_weight, params)
     lazy = None if source is not None else X, y, *map(load_targets, params.values())
     X, y, *values = compute_dask_inputs(lazy, type(search).__name__)
+    X, y, *values = arrays_of_frames(search.estimator, X, (y, *values))
     if isinstance(source, ChunkRows):
         prepare_rows(source, y)
     X, y = indexable(X if source is None else IndexedRows(source), y)

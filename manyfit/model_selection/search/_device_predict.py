@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from manyfit._compat import map_scorers
-from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.arrays import TransferCache, array_of_frame, compute_dask_inputs, container_kind
 from manyfit.estimators import ParallelPostFit
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
 from manyfit.estimators.chunks.methods import ROWWISE, lazily, why_not_in_chunks
 from manyfit.folds import ChunkRows, is_dask, load_targets
-from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
+from manyfit.introspection.gpu_support import is_drop_in, reads_device_frames, supports_device_data
 from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._chunk_inputs import chunk_input
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
@@ -22,7 +22,7 @@ def call_with_device_data(
     """Call a method of a fitted search, on data where its best estimator reads them."""
     given, best = [*args, *kwargs.values()], getattr(search, "best_estimator_", None)
     args, kwargs = _loaded(search, inner.__name__, args, kwargs)
-    on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
+    on_device = [value for value in (*args, *kwargs.values()) if container_kind(value) is not None]
     in_chunks = any(isinstance(value, ChunkRows) for value in (*args, *kwargs.values()))
     if in_chunks and best is not None and inner.__name__ in ROWWISE and is_dask(given[0]):
         return lazily(best, inner.__name__, given[0])
@@ -42,6 +42,8 @@ def call_with_device_data(
         return inner(search, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
     if inner.__name__ == "score" and is_drop_in(best):
         return _score_on_device(search, inner, *args, **kwargs)
+    if not reads_device_frames(best):
+        args, kwargs = tuple(map(array_of_frame, args)), {k: array_of_frame(v) for k, v in kwargs.items()}
     return inner(search, *args, **kwargs)
 
 

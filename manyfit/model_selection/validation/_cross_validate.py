@@ -23,6 +23,7 @@ from manyfit.model_selection.job._chunk_inputs import (
     read_for_shared_fits,
     weights_as_params,
 )
+from manyfit.model_selection.job._device_frames import arrays_of_frames
 from manyfit.model_selection.job._job import Job, Options, Result, Sharing
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import METHODS
@@ -207,6 +208,7 @@ def _with_computed_inputs(function: Callable[..., Any]) -> Callable[..., Any]:
         values = compute_dask_inputs(
             [given[name] for name in names] + list(params.values()), function.__name__
         )
+        values = arrays_of_frames(given["estimator"], values[0], values[1:])
         given |= dict(zip(names, values, strict=False))
         if params:
             given["params"] = dict(zip(params, values[len(names) :], strict=True))

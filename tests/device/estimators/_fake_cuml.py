@@ -34,20 +34,38 @@ class DataFrame:
         self.frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(here(data))
         self.columns, self.shape = self.frame.columns, self.frame.shape
 
+    @property
+    def dtypes(self) -> Any:
+        # A column without numbers that are missing has NumPy's dtype.
+        return self.frame.dtypes.map(lambda dtype: getattr(dtype, "numpy_dtype", dtype))
+
     def to_pandas(self) -> Any:
         return self.frame
 
-    def to_cupy(self) -> Any:
-        return there(self.frame.to_numpy())
+    def astype(self, dtype: Any) -> Any:
+        return type(self)(self.frame.astype(dtype))
+
+    def to_cupy(self, dtype: Any = None, na_value: Any = None) -> Any:
+        """An array, if no number is missing (which is not NaN); `na_value` is in the place of these."""
+        if na_value is None and any(map(_lacks_numbers, self._columns())):
+            raise ValueError("Column must have no nulls.")
+        return there(self.frame.to_numpy(dtype, **({} if na_value is None else {"na_value": na_value})))
+
+    def _columns(self) -> list[Any]:
+        return [self.frame[name] for name in self.frame]
 
 
 class Series(DataFrame):
     def __init__(self, data: Any) -> None:
         self.frame = data if isinstance(data, pd.Series) else pd.Series(here(data))
-        self.shape, self.dtype = self.frame.shape, self.frame.dtype
+        self.shape, self.dtype = self.frame.shape, getattr(self.frame.dtype, "numpy_dtype", self.frame.dtype)
 
-    def to_cupy(self) -> Any:
-        return there(self.frame.to_numpy())
+    def _columns(self) -> list[Any]:
+        return [self.frame]
+
+
+def _lacks_numbers(column: Any) -> bool:
+    return isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and bool(column.isna().any())
 
 
 DataFrame.__module__ = Series.__module__ = "cudf.core"

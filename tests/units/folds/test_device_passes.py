@@ -15,6 +15,7 @@ from manyfit.folds import (
     DensePasses,
     DevicePasses,
     NumPyRows,
+    SmallDevicePasses,
     Unsupported,
     as_row_source,
     check_blas_threads,
@@ -22,6 +23,7 @@ from manyfit.folds import (
 )
 from manyfit.folds.moments._host import middle
 from manyfit.folds.passes import _device as module
+from manyfit.folds.passes import _small_device as small
 from tests.behaviour.metrics._crossings import crossings, there
 from tests.units.folds.test_passes import ATOMS, TARGETS, VALUES, M, N, P, every_atoms, one_and_three
 
@@ -72,10 +74,13 @@ class Rows:
         return P * (xp.sum(P, axis=0) - P), P
 
 
-def both(X, atoms, device, xp):
+every_class = pytest.mark.parametrize("cls", [DevicePasses, SmallDevicePasses])
+
+
+def both(X, atoms, device, xp, cls=DevicePasses):
     """Passes on the host and there, each with its callbacks."""
     away = to_device(X, device, xp)
-    return [(DensePasses(NumPyRows(X), atoms), Rows(np.ones(1))), (DevicePasses(away, atoms), Rows(away))]
+    return [(DensePasses(NumPyRows(X), atoms), Rows(np.ones(1))), (cls(away, atoms), Rows(away))]
 
 
 def alike(found, expected, tol=1e-12):
@@ -83,16 +88,17 @@ def alike(found, expected, tol=1e-12):
     np.testing.assert_allclose(found, expected, rtol=tol, atol=tol * np.abs(expected).max())
 
 
-@pytest.mark.cases(24)
+@pytest.mark.cases(30)
+@every_class
 @every_x
 @every_atoms
 @one_and_three
-def test_gradient(xp, device, X, atoms, K):
+def test_gradient(xp, device, X, atoms, K, cls):
     theta = rng.normal(size=(M, K, P + 1))
     counts = rng.choice([0.0, 1.0, 3.0], size=(M, len(atoms)))
     counts[0], counts[:, 0] = 0.0, [0.0, 0.0, 1.0, 3.0]
     found = []
-    for passes, rows in both(X, atoms, device, xp):
+    for passes, rows in both(X, atoms, device, xp, cls):
         before = theta.copy()
         found.append([passes.gradient(theta, c, rows.residual) for c in (counts, counts, counts + 1.0)])
         np.testing.assert_array_equal(theta, before)
@@ -102,14 +108,15 @@ def test_gradient(xp, device, X, atoms, K):
         alike(own, expected)
 
 
-@pytest.mark.cases(24)
+@pytest.mark.cases(30)
+@every_class
 @every_x
 @every_atoms
 @one_and_three
-def test_hessians(xp, device, X, atoms, K):
+def test_hessians(xp, device, X, atoms, K, cls):
     theta, features = rng.normal(size=(1, K, P + 1)), np.array([3, 0])
     results = []
-    for passes, rows in both(X, atoms, device, xp):
+    for passes, rows in both(X, atoms, device, xp, cls):
         sums = [passes.gram(theta, rows.curvature, np.float64)]
         sums += [passes.gram(theta, rows.curvature, np.float64, features)]
         sums += [passes.squares(theta, rows.curvature), passes.gram(theta, rows.curvature, np.float32)]
@@ -119,10 +126,11 @@ def test_hessians(xp, device, X, atoms, K):
     alike(results[1][3], results[0][3], 1e-5)  # single precision, in blocks of other sizes
 
 
-def test_outputs_that_are_apart(xp, device):
+@every_class
+def test_outputs_that_are_apart(xp, device, cls):
     theta = rng.normal(size=(1, 3, P + 1))
     found = []
-    for passes, rows in both(EVERY_X["float64"], ATOMS["indices"], device, xp):
+    for passes, rows in both(EVERY_X["float64"], ATOMS["indices"], device, xp, cls):
         found += passes.to_host(
             [passes.gram(theta, lambda Z, r, own=rows: (Z**2 + own.of(r) ** 2, None), float)]
         )
@@ -142,9 +150,10 @@ def test_rows_that_are_read_are_counted_and_an_interrupt_is_asked_for():
 
 
 @pytest.mark.invariant("The host waits for a device at most twice per iteration of all columns")
+@every_class
 @every_atoms
-def test_the_host_waits_once_for_a_pass_and_an_index_is_sent_once(atoms):
-    passes, theta = DevicePasses(there(EVERY_X["float32"]), atoms), rng.normal(size=(M, 3, P + 1))
+def test_the_host_waits_once_for_a_pass_and_an_index_is_sent_once(atoms, cls):
+    passes, theta = cls(there(EVERY_X["float32"]), atoms), rng.normal(size=(M, 3, P + 1))
     rows, counts = Rows(passes.send(TARGETS)), rng.choice([0.0, 1.0], size=(M, len(atoms)))
 
     def residual(Z, own, columns):
@@ -157,7 +166,9 @@ def test_the_host_waits_once_for_a_pass_and_an_index_is_sent_once(atoms):
         assert crossed["bytes"] == moved.bytes_to_host == nbytes
         return moved.bytes_to_device
 
-    once(lambda: passes.gradient(theta, counts, residual), theta.nbytes)
+    sent = once(lambda: passes.gradient(theta, counts, residual), theta.nbytes)
+    if cls is SmallDevicePasses:
+        assert sent == theta.nbytes + 3 * counts.nbytes
     assert once(lambda: passes.gradient(theta, counts, residual), theta.nbytes) == theta.nbytes
     d, one = 3 * (P + 1), theta[:1]
 
@@ -200,6 +211,41 @@ def test_the_middle_of_few_rows(xp, device, n):
     np.testing.assert_array_equal(
         finite_middle(to_device(X, device, xp)), middle(NumPyRows(X), np.empty((n, 0)), slice(0, n))
     )
+
+
+@pytest.mark.parametrize("n_columns", [1, 40])
+def test_a_pass_of_few_columns_takes_few_calls(n_columns, watch):
+    """Of more columns one block does not hold the numbers, so that each atom has blocks of its own."""
+    passes = SmallDevicePasses(there(EVERY_X["float64"]), ATOMS["indices"])
+    theta, counts = rng.normal(size=(n_columns, 1, P + 1)), np.ones((n_columns, 3))
+    rows, read = Rows(passes.X), []
+    most = N * (P + 4 * 10)
+
+    def residual(Z, own, columns):
+        read.append(Z.shape[2])
+        return rows.residual(Z, own, columns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small, "BLOCK_VALUES", most)
+        found = passes.gradient(theta, counts, residual)
+    assert (read == [N]) is (n_columns == 1) and sum(read) == N
+    alike(
+        found,
+        DensePasses(NumPyRows(EVERY_X["float64"]), ATOMS["indices"]).gradient(
+            theta, counts, Rows(np.ones(1)).residual
+        ),
+    )
+
+
+def test_rows_that_overflow_count_for_no_column_that_leaves_them_out(xp, device):
+    X = EVERY_X["float64"].copy()
+    X[-1] = 1e300
+    atoms, counts = [slice(0, N - 1), slice(N - 1, N)], np.array([[1.0, 0.0], [2.0, 0.0]])
+    theta, origin = np.ones((2, 1, P + 1)), np.zeros(P)
+    passes = SmallDevicePasses(to_device(X, device, xp), atoms, origin)
+    found = passes.gradient(theta, counts, lambda Z, rows, columns: Z**2)
+    wanted = DensePasses(NumPyRows(X), atoms, origin).gradient(theta, counts, lambda Z, r, c: Z**2)
+    alike(found, wanted)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

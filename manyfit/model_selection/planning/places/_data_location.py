@@ -16,7 +16,9 @@ from manyfit.arrays import (
     container_place,
     default_gpu,
     device,
+    frame_of_array,
     is_array,
+    is_device_frame,
     is_on_device,
     is_xp_array,
     label_transfers,
@@ -25,7 +27,7 @@ from manyfit.arrays import (
 )
 from manyfit.folds import Unsupported, as_matrix
 from manyfit.introspection.composites import pipeline_steps
-from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
+from manyfit.introspection.gpu_support import is_drop_in, reads_device_frames, supports_device_data
 from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.sharing._fit_on_copies import CopyingScorer
@@ -103,7 +105,11 @@ def data_for_fits(job: Job) -> Job:
 def where_refitted(job: Job) -> Job:
     """The job with its data where its estimator can be fitted to them, as they are or on the host."""
     job = _move_job_to_host(job) if falls_back_to_host(job, cut=False) else job
-    return job if is_xp_array(job.X) else _with_rows(job, job.copy_to_host)
+    if not is_xp_array(job.X):
+        return _with_rows(job, job.copy_to_host)
+    if reads_device_frames(job.estimator):
+        return replace(job, X=frame_of_array(job.X), y=frame_of_array(job.y))
+    return job
 
 
 def falls_back_to_host(job: Job, cut: bool = True) -> bool:
@@ -234,7 +240,7 @@ def _send_to_gpu(X: Any) -> Any:
 
 def _move_job_to_host(job: Job) -> Job:
     X, y = (
-        (job.copy_to_host(job.X, "X"), job.copy_to_host(job.y, "y"))
+        (job.copy_to_host(frame_of_array(job.X), "X"), job.copy_to_host(job.y, "y"))
         if job.host_data is None
         else job.host_data
     )
@@ -261,9 +267,9 @@ def _as_array(value: Any, n: int) -> Any:
 
 def warn_moved_to_host(estimator: str, arrays: Iterable[Any], why: str) -> None:
     """Warn that an estimator copies device arrays to the host, or raise, as ``host_fallback`` says."""
-    moved = [one for one in arrays if is_on_device(one)]
+    moved = [one for one in arrays if is_device_frame(one) or is_on_device(one)]
     if moved:
-        text = (
-            f"{estimator} works on the host and copies data from device {device(moved[0])}: {why}. {_ADVICE}"
-        )
+        first = moved[0]
+        source = f"a {type(first).__name__}" if is_device_frame(first) else f"device {device(first)}"
+        text = f"{estimator} works on the host and copies data from {source}: {why}. {_ADVICE}"
         warn_host_fallback(estimator, text)

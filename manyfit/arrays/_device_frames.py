@@ -1,0 +1,53 @@
+"""Frames and series of a device as arrays there, and the frames that arrays were made from."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from manyfit.arrays._namespace import Array
+from manyfit.arrays.transfer._containers import container_kind, container_to_host
+
+# The frame of each array that was made of one, by identity; it is forgotten with the array.
+_frames: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+
+def is_device_frame(value: Any) -> bool:
+    """Whether a value is a frame or series of a device, as cuDF's."""
+    return container_kind(value) == "frame"
+
+
+def array_of_frame(value: Any) -> Any:
+    """A device frame or series as an array where it lies, or as pandas holds it; other values as they are.
+
+    An array holds numbers only; missing ones become NaN, as in pandas. `frame_of_array` has the frame.
+    """
+    if not is_device_frame(value):
+        return value
+    dtypes = list(value.dtypes) if len(value.shape) == 2 else [value.dtype]
+    if not dtypes or not all(_is_number(dtype) for dtype in dtypes):
+        return container_to_host(value)
+    array = _as_array(value, np.result_type(*dtypes))
+    key = id(array)
+    _frames[key] = weakref.ref(array, lambda _: _frames.pop(key, None)), value
+    return array
+
+
+def frame_of_array(array: Array) -> Any:
+    """The frame or series that `array_of_frame` made this very array of; any other array itself."""
+    kept = _frames.get(id(array))
+    return kept[1] if kept is not None and kept[0]() is array else array
+
+
+def _is_number(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+
+def _as_array(frame: Any, dtype: np.dtype[Any]) -> Array:
+    try:
+        return frame.to_cupy(dtype=dtype)
+    except ValueError:  # numbers are missing
+        floats = dtype if dtype.kind == "f" else np.dtype(np.float64)
+        return frame.astype(floats).to_cupy(dtype=floats, na_value=np.nan)
