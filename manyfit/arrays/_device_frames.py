@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import array_api_compat as compat
 import numpy as np
 
 from manyfit.arrays._namespace import Array
@@ -46,8 +47,7 @@ def _is_number(dtype: Any) -> bool:
 
 
 def _as_array(frame: Any, dtype: np.dtype[Any]) -> Array:
-    try:
-        return frame.to_cupy(dtype=dtype)
-    except ValueError:  # numbers are missing
-        floats = dtype if dtype.kind == "f" else np.dtype(np.float64)
-        return frame.astype(floats).to_cupy(dtype=floats, na_value=np.nan)
+    missing = None if dtype.kind == "f" else frame.isna().to_cupy()
+    if missing is not None and bool(compat.array_namespace(missing).any(missing)):
+        dtype = np.dtype(np.float64)
+    return frame.to_cupy(dtype=dtype)

@@ -10,7 +10,7 @@ from manyfit.estimators import ParallelPostFit
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
 from manyfit.estimators.chunks.methods import ROWWISE, lazily, why_not_in_chunks
 from manyfit.folds import ChunkRows, is_dask, load_targets
-from manyfit.introspection.gpu_support import is_drop_in, reads_device_frames, supports_device_data
+from manyfit.introspection.gpu_support import reads_device_frames, supports_device_data
 from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._chunk_inputs import chunk_input
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
@@ -40,7 +40,7 @@ def call_with_device_data(
         )
         to_host = TransferCache()
         return inner(search, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
-    if inner.__name__ == "score" and is_drop_in(best):
+    if inner.__name__ == "score" and reads_device_frames(best):
         return _score_on_device(search, inner, *args, **kwargs)
     if not reads_device_frames(best):
         args, kwargs = tuple(map(array_of_frame, args)), {k: array_of_frame(v) for k, v in kwargs.items()}
@@ -65,7 +65,7 @@ def _loaded(
 
 
 def _score_on_device(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, **params: Any) -> Any:
-    """The score of a drop-in estimator on device data; scorers read its labels on the host."""
+    """The score of a drop-in estimator, or of cuML's, on device data; scorers read its labels on the host."""
     scoring = copy.copy(search)
     scoring.best_estimator_ = predict_host_labels(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}

@@ -42,30 +42,19 @@ class DataFrame:
     def to_pandas(self) -> Any:
         return self.frame
 
-    def astype(self, dtype: Any) -> Any:
-        return type(self)(self.frame.astype(dtype))
+    def isna(self) -> Any:
+        return type(self)(self.frame.isna())
 
-    def to_cupy(self, dtype: Any = None, na_value: Any = None) -> Any:
-        """An array, if no number is missing (which is not NaN); `na_value` is in the place of these."""
-        if na_value is None and any(map(_lacks_numbers, self._columns())):
-            raise ValueError("Column must have no nulls.")
-        return there(self.frame.to_numpy(dtype, **({} if na_value is None else {"na_value": na_value})))
-
-    def _columns(self) -> list[Any]:
-        return [self.frame[name] for name in self.frame]
+    def to_cupy(self, dtype: Any = None) -> Any:
+        """An array; missing numbers become NaN, which integers cannot hold."""
+        na_value = {} if dtype is None or np.dtype(dtype).kind != "f" else {"na_value": np.nan}
+        return there(self.frame.to_numpy(dtype, **na_value))
 
 
 class Series(DataFrame):
     def __init__(self, data: Any) -> None:
         self.frame = data if isinstance(data, pd.Series) else pd.Series(here(data))
         self.shape, self.dtype = self.frame.shape, getattr(self.frame.dtype, "numpy_dtype", self.frame.dtype)
-
-    def _columns(self) -> list[Any]:
-        return [self.frame]
-
-
-def _lacks_numbers(column: Any) -> bool:
-    return isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and bool(column.isna().any())
 
 
 DataFrame.__module__ = Series.__module__ = "cudf.core"
