@@ -55,18 +55,21 @@ def _theirs(problem: Problem) -> Any:
     return problem.task.estimator
 
 
+def _drop_in(problem: Problem) -> Any:
+    return problem.task.estimator if problem.drop_in is None else problem.drop_in()
+
+
 def _cumls(problem: Problem) -> Any:
     return problem.cuml()
 
 
 def contenders(problem: Problem) -> list[Contender]:
     """Return the contenders without cuml.accel; the most important come first, in case time runs out."""
-    ours = [Contender(OURS, "manyfit", _theirs, True), Contender(OURS_ON_HOST, "manyfit", _theirs, False)]
-    if problem.own:
-        ours = [Contender(OURS, "manyfit", _cumls, True)]
+    on_host = [] if problem.own else [Contender(OURS_ON_HOST, "manyfit", _theirs, False)]
     return [
-        *ours,
+        Contender(OURS, "manyfit", _cumls if problem.own else _drop_in, True),
         Contender(CUML_DEVICE, "scikit-learn", _cumls, True),
         Contender(SKLEARN, "scikit-learn", _theirs, False, parallel=True),
+        *on_host,
         Contender(CUML_HOST, "scikit-learn", _cumls, False),
     ]

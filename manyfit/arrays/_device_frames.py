@@ -28,9 +28,10 @@ def array_of_frame(value: Any) -> Any:
     if not is_device_frame(value):
         return value
     dtypes = list(value.dtypes) if len(value.shape) == 2 else [value.dtype]
-    if not dtypes or not all(_is_number(dtype) for dtype in dtypes):
+    numbers = list(map(_numpy_dtype, dtypes))
+    if not numbers or not all(isinstance(one, np.dtype) and one.kind in "biuf" for one in numbers):
         return container_to_host(value)
-    array = _as_array(value, np.result_type(*dtypes))
+    array = _as_array(value, dtypes)
     key = id(array)
     _frames[key] = weakref.ref(array, lambda _: _frames.pop(key, None)), value
     return array
@@ -42,12 +43,18 @@ def frame_of_array(array: Array) -> Any:
     return kept[1] if kept is not None and kept[0]() is array else array
 
 
-def _is_number(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-
-
-def _as_array(frame: Any, dtype: np.dtype[Any]) -> Array:
-    missing = None if dtype.kind == "f" else frame.isna().to_cupy()
-    if missing is not None and bool(compat.array_namespace(missing).any(missing)):
-        dtype = np.dtype(np.float64)
+def _as_array(frame: Any, dtypes: list[Any]) -> Array:
+    numbers = [_numpy_dtype(dtype) for dtype in dtypes]
+    dtype = np.result_type(*numbers)
+    if numbers != dtypes:
+        frame, dtype = frame.astype(np.float64), np.dtype(np.float64)
+    elif dtype.kind != "f":
+        missing = frame.isna().to_cupy()
+        if bool(compat.array_namespace(missing).any(missing)):
+            dtype = np.dtype(np.float64)
     return frame.to_cupy(dtype=dtype)
+
+
+def _numpy_dtype(dtype: Any) -> Any:
+    """NumPy's dtype in place of one of pandas' that has missing numbers; any other dtype itself."""
+    return getattr(dtype, "numpy_dtype", dtype)

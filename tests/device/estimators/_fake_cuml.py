@@ -36,25 +36,25 @@ class DataFrame:
 
     @property
     def dtypes(self) -> Any:
-        # A column without numbers that are missing has NumPy's dtype.
-        return self.frame.dtypes.map(lambda dtype: getattr(dtype, "numpy_dtype", dtype))
+        return self.frame.dtypes
 
     def to_pandas(self) -> Any:
         return self.frame
+
+    def astype(self, dtype: Any) -> Any:
+        return type(self)(self.frame.astype(dtype))
 
     def isna(self) -> Any:
         return type(self)(self.frame.isna())
 
     def to_cupy(self, dtype: Any = None) -> Any:
-        """An array; missing numbers become NaN, which integers cannot hold."""
-        na_value = {} if dtype is None or np.dtype(dtype).kind != "f" else {"na_value": np.nan}
-        return there(self.frame.to_numpy(dtype, **na_value))
+        return there(self.frame.to_numpy(dtype))
 
 
 class Series(DataFrame):
     def __init__(self, data: Any) -> None:
         self.frame = data if isinstance(data, pd.Series) else pd.Series(here(data))
-        self.shape, self.dtype = self.frame.shape, getattr(self.frame.dtype, "numpy_dtype", self.frame.dtype)
+        self.shape, self.dtype = self.frame.shape, self.frame.dtype
 
 
 DataFrame.__module__ = Series.__module__ = "cudf.core"
