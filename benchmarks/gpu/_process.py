@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from benchmarks.gpu._timed import Row
 
 _ROOT = Path(__file__).parents[2]
 _POLL = 0.1
+# Set for good: no other part is to begin.
+_stop = threading.Event()
 # Seconds to find the device, including the imports of CuPy and torch.
 _LOOKING = 60.0
 
@@ -60,11 +64,11 @@ def run_process(problems: Sequence[str], seconds: float, quick: bool, tell: Tell
         # The process gets a shorter limit, so that it ends by itself.
         command += ["--seconds", f"{0.8 * seconds:g}", *(["--quick"] if quick else [])]
         start = time.monotonic()
-        with errors.open("w") as file:
+        with errors.open("w") as file, _asked_to_stop() as stop:
             process = subprocess.Popen(
                 command, cwd=_ROOT, env=_environment(), stdout=file, stderr=file, start_new_session=True
             )
-            failure = _wait(process, start + seconds, seconds, rows, tell)
+            failure = _wait(process, start + seconds, seconds, rows, tell, stop)
         found = [
             json.loads(line) for line in rows.read_text().splitlines(keepends=True) if line.endswith("\n")
         ]
@@ -76,17 +80,39 @@ def run_process(problems: Sequence[str], seconds: float, quick: bool, tell: Tell
         return Run(found, about, time.monotonic() - start, failure)
 
 
-def _wait(process: subprocess.Popen[Any], end: float, seconds: float, rows: Path, tell: Tell) -> str | None:
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """An event for SIGTERM, which ``timeout`` and batch systems send: what was measured is written first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield _stop
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: _stop.set())
+    try:
+        yield _stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _wait(
+    process: subprocess.Popen[Any],
+    end: float,
+    seconds: float,
+    rows: Path,
+    tell: Tell,
+    stop: threading.Event,
+) -> str | None:
     """Wait for the end of the process, or stop it and all of its children."""
     try:
         told = None
-        while process.poll() is None and time.monotonic() < end:
+        while process.poll() is None and time.monotonic() < end and not stop.is_set():
             time.sleep(_POLL)
             shown = _shown(rows.read_text().splitlines())
             if shown != told:
                 tell(shown)
                 told = shown
-        return None if process.poll() is not None else f"ended after {seconds:.0f} s"
+        if process.poll() is not None:
+            return None
+        return "stopped by a signal" if stop.is_set() else f"ended after {seconds:.0f} s"
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,6 +75,22 @@ def test_without_a_gpu_it_says_so(monkeypatch, capsys):
         find_place()
     assert main([]) == main(["ridge", "--rows", "/dev/null"]) == NO_DEVICE
     _process.why_no_device.cache_clear()
+
+
+def test_a_part_that_is_asked_to_stop_keeps_its_rows(tmp_path, monkeypatch):
+    """As by ``timeout``; the process that is measured would go on for ever."""
+    monkeypatch.setattr(_process, "_stop", threading.Event())
+    rows = tmp_path / "rows"
+    rows.write_text('{"problem": "ridge"}\n')
+    never = [sys.executable, "-c", "import time; time.sleep(1e6)"]
+    with (
+        _process._asked_to_stop() as stop,
+        subprocess.Popen(never, start_new_session=True) as process,
+    ):
+        tell = lambda shown: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+        assert _process._wait(process, float("inf"), 1.0, rows, tell, stop) == "stopped by a signal"
+    again = _process.run_process(["ridge"], 60.0, True, lambda shown: None)
+    assert again.failure == "stopped by a signal" and not again.rows
 
 
 OFTEN = {"logistic"}  # of the others it is `make thorough` that sees whether they still run
