@@ -19,7 +19,7 @@ import manyfit
 from manyfit import estimators, metrics
 from manyfit.arrays import array_of_frame, container_kind, container_to_host, frame_of_array, is_array
 from manyfit.exceptions import HostFallbackError
-from manyfit.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from manyfit.model_selection import GridSearchCV, cross_val_predict, cross_validate, permutation_test_score
 from tests.device.estimators import _fake_cuml as fake
 
 rng = np.random.default_rng(0)
@@ -128,6 +128,20 @@ def test_cross_validation(frames):
             cross_val_predict(Ridge(), FRAME, NUMBERS, cv=FOLDS),
             rtol=1e-6,
         )
+
+
+@pytest.mark.parametrize("kind", ["frames", "arrays"])
+def test_permutations_are_made_on_the_host(frames, kind):
+    wanted = permutation_test_score(Ridge(), FRAME, NUMBERS, cv=FOLDS, n_permutations=5, random_state=0)
+    X, y = frames.DataFrame(FRAME), frames.Series(NUMBERS)
+    given = (X, y) if kind == "frames" else (array_of_frame(X), array_of_frame(y))
+    options = {"cv": FOLDS, "n_permutations": 5, "random_state": 0}
+    with manyfit.config_context(host_fallback="ignore"):
+        found = permutation_test_score(Ridge(), *given, **options)
+    for own, expected in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-9)
+    with manyfit.config_context(host_fallback="error"), pytest.raises(HostFallbackError, match="permutes y"):
+        permutation_test_score(Ridge(), *given, **options)
 
 
 def test_metrics_of_series(frames):

@@ -13,8 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import replace_globals, unwrap_delayed
+from manyfit.arrays import TransferCache, container_kind
 from manyfit.folds import Unsupported
 from manyfit.model_selection.moment_scores import NEAR, TargetScores, draw_fixed_splits
+from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 
 # Bytes of permuted targets that are answered together. Larger blocks would spend their time on fresh memory.
 BLOCK_BYTES = 2**24
@@ -73,6 +75,20 @@ class PermutedFits:
                 yield score(clone(args[0]), *args[1:], **kwargs) if near else mean
 
 
+def _move_to_host(given: dict[str, Any]) -> None:
+    """Copy data of a device to the host, where y is permuted, with the warning of a host fallback."""
+    values = {name: given[name] for name in ("X", "y", "groups")}
+    on_device = [value for value in values.values() if container_kind(value) is not None]
+    if not on_device:
+        return
+    warn_moved_to_host("permutation_test_score", on_device, "it permutes y on the host")
+    to_host = TransferCache()
+    given |= {name: to_host(value) for name, value in values.items()}
+    for option in ("params", "fit_params"):
+        if given.get(option):
+            given[option] = {name: to_host(value) for name, value in given[option].items()}
+
+
 def permute_on_moments(function: Callable[..., Any], module: str) -> Callable[..., Any]:
     """scikit-learn's ``permutation_test_score`` as a function of `module` that shares its fits."""
     signature = inspect.signature(function)
@@ -81,9 +97,10 @@ def permute_on_moments(function: Callable[..., Any], module: str) -> Callable[..
     def permutation_test_score(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
+        _move_to_host(given.arguments)
         fits = PermutedFits(given.arguments["y"], given.arguments["n_permutations"])
         names = {"Parallel": fits.parallel, "clone": fits.clone}
-        return replace_globals(function, module, **names)(*args, **kwargs)
+        return replace_globals(function, module, **names)(*given.args, **given.kwargs)
 
     permutation_test_score.__module__ = module  # where pickle finds it
     return permutation_test_score
