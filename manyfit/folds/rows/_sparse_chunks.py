@@ -122,7 +122,8 @@ class SparseRows(_SparseSums, PartRows):
         own, order = ordered(index)
         if not len(index):
             return scipy.sparse.csr_array((0, self.n_columns), dtype=self.dtype)
-        joined = join_sparse([block[local] for _, block, (local,) in self.in_turn([own], self.load)])
+        found = [part for _, _, parts in self.nodes(_taken, operator.add, [own]) for part in parts]
+        joined = join_sparse([part for _, part in sorted(found, key=operator.itemgetter(0))])
         return joined if order is None else joined[np.argsort(order)]
 
     def look(self, rows: Array) -> Any:
@@ -152,9 +153,6 @@ class SparseRows(_SparseSums, PartRows):
             (np.ones(kept.size), (kept, np.arange(kept.size))), shape=(self.n_columns, kept.size)
         )
         return UsedColumns(self, kept), T
-
-    def why_not_on_workers(self) -> str:
-        return "sparse chunks are read by the process of the search"
 
 
 class UsedColumns(_SparseSums):
@@ -202,6 +200,11 @@ def join_sparse(parts: Sequence[Any]) -> Any:
 def sparse_bytes(X: Any) -> int:
     """Bytes of the entries of a sparse matrix, as CSR."""
     return int(X.nnz) * (X.dtype.itemsize + 4)
+
+
+def _taken(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> list[tuple[int, Any]]:
+    """The first row of a read, and some rows of it."""
+    return [(rows.start, block.take(local[0]))]
 
 
 def _sum_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> float:
