@@ -59,6 +59,7 @@ from manyfit.folds.rows._registry import (
 )
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows._source import RowSource
+from manyfit.folds.rows._sparse_chunks import TransformedRows
 from manyfit.folds.rows._targets import (
     as_labels,
     as_targets,
@@ -76,7 +77,7 @@ from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
-from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, only_splits
+from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, as_rows, only_splits
 from manyfit.folds.splits._splits import Splits
 from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
 
@@ -152,6 +153,7 @@ __all__ = [
     "TermSelection",
     "Texts",
     "TransformedMoments",
+    "TransformedRows",
     "Unsupported",
     "Weights",
     "Workers",
@@ -161,6 +163,7 @@ __all__ = [
     "as_matrix",
     "as_matrix_or_csr",
     "as_row_source",
+    "as_rows",
     "as_targets",
     "as_weights",
     "check_blas_threads",

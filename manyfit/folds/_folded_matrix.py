@@ -72,6 +72,12 @@ class FoldedMatrix:
         self._some_rows: deque[tuple[Array, SomeRows]] = deque(maxlen=2)
         _ = splits.n_atom_groups  # raises IndexError for a bad index
 
+    def with_rows(self, X: Any) -> "FoldedMatrix":
+        """The same y, weights and splits with other rows X."""
+        return FoldedMatrix(
+            X, self._y, self.splits, self.weights, self._given, self._Y, self._copy_to_host, self.classes
+        )
+
     @property
     def n_splits(self) -> int:
         """Number of splits."""
@@ -286,10 +292,13 @@ class _SplitFold:
 
 
 class ClassedFolds:
-    """The splits of one matrix; sums over the atoms of a group of splits are made when first read."""
+    """The splits of one matrix; sums over the atoms of a group of splits are made when first read.
 
-    def __init__(self, data: FoldedMatrix) -> None:
-        self.data, self._passes = data, 0.0
+    `alone` says whether they are made for each split by itself.
+    """
+
+    def __init__(self, data: FoldedMatrix, alone: bool = False) -> None:
+        self.data, self._alone, self._passes = data, alone, 0.0
         self._read: ClassAtoms | None = None
 
     @property
@@ -310,6 +319,7 @@ class ClassedFolds:
         if self._read is None or i not in self._read.group.splits:
             # Groups come one after the other: the sums of earlier ones are no longer needed.
             group = next(one for one in self.data.splits.atom_groups if i in one.splits)
+            group = group.of_split(i) if self._alone else group
             read = ClassAtoms(self.data.X, self._labels, group, self.data.weights.fit)
             self._passes, self._read = self.passes, read
         return self._read

@@ -18,6 +18,7 @@ import pytest
 import scipy.sparse
 import zarr
 from distributed import wait
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
@@ -159,7 +160,7 @@ def test_sparse_chunks(persisted, client):
         wait(lazy)
     plan = GridSearchCV(LogisticRegression(), {}, refit=False, memory_limit=12_000).plan(lazy, LABELS)
     assert "on the workers of the client, in" in str(plan), plan
-    model = LogisticRegression(tol=1e-2)
+    model = make_pipeline(TfidfTransformer(), LogisticRegression(tol=1e-2))
     search = fit(lazy, model, LABELS, client=client, scoring="neg_log_loss")
     with dask.config.set(scheduler="threads"):
         alone = fit(chunked(20), model, LABELS, client=False, scoring="neg_log_loss")

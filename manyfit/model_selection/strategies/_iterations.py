@@ -19,6 +19,7 @@ from manyfit.folds import (
     is_row_source,
     only_splits,
 )
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
@@ -50,11 +51,15 @@ class IterationStrategy(DataStrategy):
     )
 
     def matches(self, batch: Batch) -> bool:
-        return batch.family is not None and isinstance(batch.family.reads, Iterations) and batch.is_affine
+        reads = batch.family is not None and isinstance(batch.family.reads, Iterations)
+        return reads and (batch.is_affine or batch.is_sparse)
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         group, job = self.group_of(batch, facts)[0], facts.job
-        facts.checks.require_affine_steps(batch.spec)
+        if batch.is_sparse:
+            facts.checks.require_sparse_steps(batch.spec, is_exact=False)
+        else:
+            facts.checks.require_affine_steps(batch.spec)
         data = facts.data.for_iterations(group.prototype, batch.spec.steps)
         shape, family = facts.data.shape(data, group.prototype), batch.family
         assert family is not None
@@ -109,11 +114,34 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
 
 
 def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
-    job, scoring = context.job, context.scoring_of(group)
+    scoring = context.scoring_of(group)
     data = context.data.for_iterations(group.prototype, group.steps)
+    if not (group.steps and context.data.has_sparse_chunks):
+        _answer_splits(group, scoring, context, outcome, data, group.steps, range(data.n_splits))
+        return
+    for i in range(data.n_splits):
+        try:
+            behind, passes = context.data.behind(group.steps, data, i)
+            _answer_splits(group, scoring, context, outcome, behind, (), [i])
+            outcome.rows_read += passes * context.job.splits.n_samples
+        except Exception as error:
+            outcome.leave([(c, i) for c in group.candidates], error)
+
+
+def _answer_splits(
+    group: Group,
+    scoring: SharedScoring,
+    context: RunContext,
+    outcome: TaskResult,
+    data: FoldedMatrix,
+    steps: Sequence[StepSpec],
+    splits: Sequence[int],
+) -> None:
+    """Answer and score all settings of a group on some splits, whose steps are seen through moments."""
+    job = context.job
     assert group.family is not None
     start = time.perf_counter()
-    seen, splits, left = _pass_data(job, group.steps, data)
+    seen, splits, left = _pass_data(job, steps, data, splits)
     for i, error in left.items():
         outcome.leave([(c, i) for c in group.candidates], error)
     n, k = len(group.candidates), len(splits)
@@ -169,11 +197,10 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
 
 
 def _pass_data(
-    job: Job, steps: Sequence[StepSpec], data: FoldedMatrix
-) -> tuple[PassData, list[int], dict[int, Exception]]:
-    """The data of all splits whose steps are seen through, the numbers of these, and why others are not."""
+    job: Job, steps: Sequence[StepSpec], data: FoldedMatrix, splits: Sequence[int]
+) -> tuple[PassData, Sequence[int], dict[int, Exception]]:
+    """The data of the splits whose steps are seen through, the numbers of these, and why others are not."""
     origin, left = finite_middle(data.X), dict[int, Exception]()
-    groups, splits = data.splits.atom_groups, [*range(data.n_splits)]
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
         for i in splits:
@@ -181,10 +208,11 @@ def _pass_data(
                 views[i] = _map_behind(steps, data.start(i))
             except Exception as error:
                 left[i] = error
-    if left:
-        splits = [i for i in splits if i not in left]
-        if not splits:
-            raise left[0]
+    splits = [i for i in splits if i not in left]
+    if not splits:
+        raise next(iter(left.values()))
+    groups = data.splits.atom_groups
+    if len(splits) < data.n_splits:
         groups, views = only_splits(groups, splits), [views[i] for i in splits]
     found = PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
