@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
@@ -218,6 +219,22 @@ def test_validation_and_predictions(monkeypatch):
     np.testing.assert_array_equal(found, expected_scores(MultinomialNB(), SHARES, Y))
 
 
+@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB()])
+def test_a_negative_number_fails_the_fits_that_train_on_it(model):
+    X = COUNTS.copy()
+    X.data[X.indptr[200]] = -1.0
+    options = {"cv": KFold(3), "refit": False, "return_train_score": True}
+    with pytest.warns(FitFailedWarning, match="2 fits failed"), pytest.warns(UserWarning, match="non-finite"):
+        expected = SklearnSearch(model, {"alpha": [0.1]}, **options).fit(X, Y)
+    with (
+        pytest.warns(FitFailedWarning, match="training rows have negative numbers"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search = GridSearchCV(model, {"alpha": [0.1]}, memory_limit=LIMIT, **options).fit(blocks(X))
+    assert search.report_.fits_done == 0 and np.isnan(search.cv_results_["split1_test_score"]).all()
+    require_equal(search, expected)
+
+
 # What is refused
 
 
@@ -246,7 +263,7 @@ def test_validation_and_predictions(monkeypatch):
             SHARES,
             "the output of Normalizer is set to 'pandas'",
         ),
-        (MultinomialNB(), SIGNED, "X has negative numbers, and counts have none"),
+        (MultinomialNB(), SIGNED, "the training rows have negative numbers, and counts have none"),
         (
             MultinomialNB(),
             COUNTS.toarray(),
