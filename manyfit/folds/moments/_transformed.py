@@ -4,7 +4,7 @@ An affine step (scaling, rotation, choice of columns) maps moments to moments, s
 needs no data: the moments change, with the map back to the columns of X.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -149,10 +149,9 @@ class FeatureMoments:
         """Targets ``(y - shift) / scale``."""
         return self._same_features((self.y_mean - shift) / scale, self.xy / scale, self.yy / scale**2)
 
-    def of_target(self, k: int) -> "FeatureMoments":
-        """One of the targets."""
-        one = slice(k, k + 1)
-        return self._same_features(self.y_mean[one], self.xy[:, one], self.yy[one])
+    def of_targets(self, index: Sequence[int]) -> "FeatureMoments":
+        """Some of the targets."""
+        return self._same_features(self.y_mean[index], self.xy[:, index], self.yy[index])
 
     def _same_features(self, y_mean: Array, xy: Array, yy: Array) -> "FeatureMoments":
         """The same features with other targets; eigendecompositions are computed once for all."""
@@ -285,7 +284,11 @@ class TransformedMoments:
 
     def of_target(self, k: int) -> "TransformedMoments":
         """One of several targets, alone."""
-        return self._behind(lambda m: m.of_target(k), single_target=True)
+        return self._behind(lambda m: m.of_targets([k]), single_target=True)
+
+    def of_targets(self, index: Sequence[int]) -> "TransformedMoments":
+        """Some of several targets."""
+        return self._behind(lambda m: m.of_targets(index))
 
     def for_targets(self, y_mean: Array, xy: Array, yy: Array) -> "TransformedMoments":
         """The same features with q other targets; `xy`, (p_X, q), is their scatter with the columns of X.

@@ -29,7 +29,6 @@ from manyfit.folds import (
     class_indicators,
     indicated_classes,
     may_be_in_chunks,
-    require_classes,
     require_one_dimension,
 )
 from manyfit.metrics.scoring import SharedScoring
@@ -177,7 +176,6 @@ class SearchData:
             raise Unsupported("X and y differ in length")
         classes = indicated_classes(y)
         require_memory(8 * n * len(classes), job.options.memory_limit)
-        require_classes(np.searchsorted(classes, y), len(classes), job.splits.atom_groups)
         return y, class_indicators(y, classes), classes
 
     def for_iterations(self, estimator: Any, steps: Sequence[StepSpec]) -> FoldedMatrix:

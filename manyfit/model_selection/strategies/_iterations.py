@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
@@ -116,16 +117,22 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
 def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     scoring = context.scoring_of(group)
     data = context.data.for_iterations(group.prototype, group.steps)
-    if not (group.steps and context.data.has_sparse_chunks):
-        _answer_splits(group, scoring, context, outcome, data, group.steps, range(data.n_splits))
-        return
-    for i in range(data.n_splits):
+    together, steps = [list(range(data.n_splits))], group.steps
+    if is_sparse := bool(steps) and context.data.has_sparse_chunks:
+        together, steps = [[i] for i in range(data.n_splits)], ()
+    elif is_classifier(group.prototype):  # scikit-learn drops classes that a training part lacks
+        together = data.splits_by_classes()
+    for splits in together:
         try:
-            behind, passes = context.data.behind(group.steps, data, i)
-            _answer_splits(group, scoring, context, outcome, behind, (), [i])
-            outcome.rows_read += passes * context.job.splits.n_samples
+            seen = data
+            if is_sparse:
+                seen, passes = context.data.behind(group.steps, data, splits[0])
+                outcome.rows_read += passes * context.job.splits.n_samples
+            _answer_splits(group, scoring, context, outcome, seen, steps, splits)
         except Exception as error:
-            outcome.leave([(c, i) for c in group.candidates], error)
+            if len(together) == 1:
+                raise
+            outcome.leave([(c, i) for c in group.candidates for i in splits], error)
 
 
 def _answer_splits(
@@ -141,7 +148,7 @@ def _answer_splits(
     job = context.job
     assert group.family is not None
     start = time.perf_counter()
-    seen, splits, left = _pass_data(job, steps, data, splits)
+    seen, splits, left = _pass_data(job, group.prototype, steps, data, splits)
     for i, error in left.items():
         outcome.leave([(c, i) for c in group.candidates], error)
     n, k = len(group.candidates), len(splits)
@@ -197,7 +204,7 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
 
 
 def _pass_data(
-    job: Job, steps: Sequence[StepSpec], data: FoldedMatrix, splits: Sequence[int]
+    job: Job, estimator: Any, steps: Sequence[StepSpec], data: FoldedMatrix, splits: Sequence[int]
 ) -> tuple[PassData, Sequence[int], dict[int, Exception]]:
     """The data of the splits whose steps are seen through, the numbers of these, and why others are not."""
     origin, left = finite_middle(data.X), dict[int, Exception]()
@@ -214,8 +221,9 @@ def _pass_data(
     groups = data.splits.atom_groups
     if len(splits) < data.n_splits:
         groups, views = only_splits(groups, splits), [views[i] for i in splits]
+    y = data.trained_labels(splits) if is_classifier(estimator) else data.y
     found = PassData(
-        data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
+        data.X, y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
         sklearn_stops=stops_as_sklearn(job), sklearn_reads=not is_row_source(job.X),
     )  # fmt: skip
     return found, splits, left

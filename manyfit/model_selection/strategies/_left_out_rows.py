@@ -25,6 +25,7 @@ def leaves_out(group: Group, data: FoldedMatrix, shape: Any, options: Options) -
         isinstance(family, LeavesOut)
         and not group.steps
         and data.divides_rows
+        and (data.classes is None or data.trains_on_all_classes)
         and not options.return_train_score
         and not (options.recording is not None and options.recording.every)
         and family.leaves_out(group.prototype, group.settings, shape)

@@ -85,7 +85,7 @@ class ViewedFold:
 
     @property
     def classes(self) -> Array | None:
-        return self.data.classes
+        return self.data.classes_of(self.i)
 
 
 @dataclass(frozen=True)
@@ -258,8 +258,9 @@ class _PendingFold:
                 folded = ViewedFold(self.data, self.i, seen)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
                 if isinstance(answers, LinearAnswers):
+                    q = seen.plain.y_mean.size
                     require_valid_answers(
-                        group.family, answers, len(group.candidates), seen.origin.size, self.data.n_targets,
+                        group.family, answers, len(group.candidates), seen.origin.size, q,
                         lambda: self.data.fold(self.i),
                     )  # fmt: skip
             except Exception as error:
