@@ -35,7 +35,13 @@ from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.moments._targets import TargetMoments, sum_targets
-from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
+from manyfit.folds.moments._transformed import (
+    NO_NOTES,
+    FeatureMoments,
+    Spectrum,
+    StepNotes,
+    TransformedMoments,
+)
 from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._mixed import MixedPasses
@@ -89,6 +95,7 @@ else:
     __getattr__, __dir__ = late_names(__name__, "splits._splitter_classes")
 
 __all__ = [
+    "NO_NOTES",
     "SPLITTERS",
     "Array",
     "AtomGroup",
@@ -147,6 +154,7 @@ __all__ = [
     "Spectrum",
     "Splits",
     "Spreads",
+    "StepNotes",
     "Table",
     "TargetMoments",
     "TermCounts",

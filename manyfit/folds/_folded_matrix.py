@@ -139,7 +139,7 @@ class FoldedMatrix:
     def trained_labels(self, splits: Sequence[int]) -> Array:
         """y, in which labels that none of the splits trains on became another one."""
         found, held = self._trained_classes
-        kept = held[splits].any(axis=0)
+        kept = np.asarray(held[splits].any(axis=0))
         if kept.all() or not kept.any():
             return self.y
         return np.where(kept[found.codes], self.y, found.labels[np.argmax(kept)])

@@ -68,7 +68,7 @@ def trained_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -
     for group in groups:
         held = np.stack([np.bincount(codes[rows], minlength=n_classes) for rows in group.rows])
         found.append(group.train @ held > 0)
-    return np.concatenate(found)
+    return np.asarray(np.concatenate(found))
 
 
 def finite_middle(X: Any) -> Array | None:

@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
 from manyfit.folds import (
+    NO_NOTES,
     FoldedMatrix,
     PassData,
     TransformedMoments,
@@ -179,7 +180,7 @@ def _answer_splits(
                 data,
                 i,
                 job.options,
-                "" if view is None else view.unscored,
+                NO_NOTES if view is None else view.notes,
             ),
             lambda: f"the scores of {n} settings",
         )
