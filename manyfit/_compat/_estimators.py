@@ -43,6 +43,7 @@ __all__ = [
     "set_pca_solver",
     "svm_on_rows",
     "tree_with_nodes",
+    "unknown_warning",
     "validate_parameters",
     "wrap_output",
 ]
@@ -227,6 +228,22 @@ def own_output_container(attributes: Mapping[str, Any]) -> str | None:
     """The output that ``set_output`` names for an estimator with some attributes; None if it names none."""
     own = attributes.get("_sklearn_output_config", {}).get("transform")
     return None if own is None else str(own)
+
+
+def unknown_warning(encoder: Any, columns: list[int]) -> str:
+    """The warning that a OneHotEncoder gives of unknown categories in some of its columns.
+
+    Reference: sklearn.preprocessing._encoders._BaseEncoder._transform; versions before 1.8 or 1.9 name all
+    zeros in any case.
+    """
+    rare = "infrequent category."
+    named = any(rare in str(const) for const in type(encoder)._transform.__code__.co_consts)
+    shares = named and encoder.handle_unknown in ("warn", "infrequent_if_exist")
+    what = f"the {rare}" if shares else "all zeros"
+    return (
+        f"Found unknown categories in columns {columns} during transform. These unknown categories will be "
+        f"encoded as {what}"
+    )
 
 
 def output_wrapping(cls: type) -> dict[str, Any]:

@@ -56,6 +56,7 @@ from manyfit.families.protocol import SubsetAnswers as SubsetAnswers
 from manyfit.families.protocol import column_step_of as column_step_of
 from manyfit.families.protocol import require_usual_numbers as require_usual_numbers
 from manyfit.families.protocol import require_valid_answers as require_valid_answers
+from manyfit.families.protocol import sparse_step_of as sparse_step_of
 
 if TYPE_CHECKING:
     from manyfit.families.smooth._glm_answers import GLMAnswers

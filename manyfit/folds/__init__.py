@@ -35,7 +35,13 @@ from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.moments._targets import TargetMoments, sum_targets
-from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
+from manyfit.folds.moments._transformed import (
+    NO_NOTES,
+    FeatureMoments,
+    Spectrum,
+    StepNotes,
+    TransformedMoments,
+)
 from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._mixed import MixedPasses
@@ -60,6 +66,7 @@ from manyfit.folds.rows._registry import (
 )
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows._source import RowSource
+from manyfit.folds.rows._sparse_chunks import TransformedRows
 from manyfit.folds.rows._targets import (
     as_labels,
     as_targets,
@@ -77,7 +84,7 @@ from manyfit.folds.rows.chunks._parquet import is_parquet_path
 from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
-from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, only_splits
+from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, as_rows, only_splits
 from manyfit.folds.splits._splits import Splits
 from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
 
@@ -89,6 +96,7 @@ else:
     __getattr__, __dir__ = late_names(__name__, "splits._splitter_classes")
 
 __all__ = [
+    "NO_NOTES",
     "SPLITTERS",
     "Array",
     "AtomGroup",
@@ -148,12 +156,14 @@ __all__ = [
     "Spectrum",
     "Splits",
     "Spreads",
+    "StepNotes",
     "Table",
     "TargetMoments",
     "TermCounts",
     "TermSelection",
     "Texts",
     "TransformedMoments",
+    "TransformedRows",
     "Unsupported",
     "Weights",
     "Workers",
@@ -163,6 +173,7 @@ __all__ = [
     "as_matrix",
     "as_matrix_or_csr",
     "as_row_source",
+    "as_rows",
     "as_targets",
     "as_weights",
     "check_blas_threads",

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,9 @@ import numpy as np
 
 from manyfit._compat import safe_indexing
 from manyfit.arrays import is_xp_array, label_transfers, to_host
+from manyfit.exceptions import Unsupported
 from manyfit.folds._fold import Fold
+from manyfit.folds._pass_data import trained_classes
 from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
@@ -72,6 +74,12 @@ class FoldedMatrix:
         self._some_rows: deque[tuple[Array, SomeRows]] = deque(maxlen=2)
         _ = splits.n_atom_groups  # raises IndexError for a bad index
 
+    def with_rows(self, X: Any) -> "FoldedMatrix":
+        """The same y, weights and splits with other rows X."""
+        return FoldedMatrix(
+            X, self._y, self.splits, self.weights, self._given, self._Y, self._copy_to_host, self.classes
+        )
+
     @property
     def n_splits(self) -> int:
         """Number of splits."""
@@ -116,6 +124,26 @@ class FoldedMatrix:
         d = self.X.shape[1] + self._Y.shape[1]
         return 2 * d * d * 8
 
+    @cached_property
+    def _trained_classes(self) -> tuple[Labels, Array]:
+        """The labels of y, and which of them the training part of each split holds."""
+        found = Labels.of(self.y)
+        return found, trained_classes(found.codes, len(found.labels), self.splits.atom_groups)
+
+    def splits_by_classes(self) -> list[list[int]]:
+        """The splits, those with training rows of the same classes together; for a y of labels."""
+        held = self._trained_classes[1]
+        _, number = np.unique(held, axis=0, return_inverse=True)
+        return [np.flatnonzero(number == one).tolist() for one in np.unique(number)]
+
+    def trained_labels(self, splits: Sequence[int]) -> Array:
+        """y, in which labels that none of the splits trains on became another one."""
+        found, held = self._trained_classes
+        kept = np.asarray(held[splits].any(axis=0))
+        if kept.all() or not kept.any():
+            return self.y
+        return np.where(kept[found.codes], self.y, found.labels[np.argmax(kept)])
+
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""
         return _SplitFold(self, i)
@@ -129,9 +157,29 @@ class FoldedMatrix:
         plain = weighted = self._merged(i, "train", None)
         if self.weights.fit is not None:
             weighted = self._merged(i, "train", self.weights.fit)
-        return TransformedMoments.root(
+        found = TransformedMoments.root(
             plain, weighted, lambda columns: self._constant(i, columns), self.X, self.single_target
         )
+        kept = self._targets_of(i)
+        return found if kept is None else found.of_targets(kept)
+
+    def _targets_of(self, i: int) -> Array | None:
+        """The indicators of the classes that split `i` trains on; None if these are all."""
+        if self.classes is None or self._trained_classes[1][i].all():
+            return None
+        kept = np.flatnonzero(self._trained_classes[1][i])
+        if len(kept) < 2:
+            raise Unsupported("the training rows have one class")
+        return kept[1:] if len(kept) == 2 else kept
+
+    def classes_of(self, i: int) -> Array | None:
+        """Of `classes`, those that split `i` trains on."""
+        return None if self.classes is None else self.classes[self._trained_classes[1][i]]
+
+    @property
+    def trains_on_all_classes(self) -> bool:
+        """Whether the training rows of each split have all classes of y."""
+        return bool(self._trained_classes[1].all())
 
     @property
     def divides_rows(self) -> bool:
@@ -196,7 +244,8 @@ class FoldedMatrix:
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
-        return self._merged(i, role, self.weights.score)
+        found, kept = self._merged(i, role, self.weights.score), self._targets_of(i)
+        return found if kept is None else found.of_targets(self.X.shape[1], kept)
 
     def _merged(self, i: int, role: str, weights: Array | None) -> Moments:
         group = self.splits.atom_groups[self._group_of[i]]
@@ -286,10 +335,13 @@ class _SplitFold:
 
 
 class ClassedFolds:
-    """The splits of one matrix; sums over the atoms of a group of splits are made when first read."""
+    """The splits of one matrix; sums over the atoms of a group of splits are made when first read.
 
-    def __init__(self, data: FoldedMatrix) -> None:
-        self.data, self._passes = data, 0.0
+    `alone` says whether they are made for each split by itself.
+    """
+
+    def __init__(self, data: FoldedMatrix, alone: bool = False) -> None:
+        self.data, self._alone, self._passes = data, alone, 0.0
         self._read: ClassAtoms | None = None
 
     @property
@@ -310,6 +362,7 @@ class ClassedFolds:
         if self._read is None or i not in self._read.group.splits:
             # Groups come one after the other: the sums of earlier ones are no longer needed.
             group = next(one for one in self.data.splits.atom_groups if i in one.splits)
+            group = group.of_split(i) if self._alone else group
             read = ClassAtoms(self.data.X, self._labels, group, self.data.weights.fit)
             self._passes, self._read = self.passes, read
         return self._read

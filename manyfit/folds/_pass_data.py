@@ -58,10 +58,17 @@ def require_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -
     """
     if n_classes < 2:
         raise Unsupported("y has one class")
+    if not trained_classes(codes, n_classes, groups).all():
+        raise Unsupported("a class is missing in a training part")
+
+
+def trained_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -> Array:
+    """Which classes the training part of each split holds, (n_splits, n_classes)."""
+    found = []
     for group in groups:
         held = np.stack([np.bincount(codes[rows], minlength=n_classes) for rows in group.rows])
-        if not (group.train @ held).all():
-            raise Unsupported("a class is missing in a training part")
+        found.append(group.train @ held > 0)
+    return np.asarray(np.concatenate(found))
 
 
 def finite_middle(X: Any) -> Array | None:

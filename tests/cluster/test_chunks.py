@@ -15,11 +15,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import scipy.sparse
 import zarr
 from distributed import wait
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
 
@@ -134,6 +138,36 @@ def test_chunks_that_workers_keep_are_not_moved(client):
     assert "holds 12,800 bytes of X" in GridSearchCV(OWN, {}, memory_limit=LIMIT).plan(lazy, Y).reading[1]
     search = _fit("moments", lazy)
     np.testing.assert_allclose(_scores(search), _scores(_fit("moments", X)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("persisted", [False, True], ids=["lazy", "persisted"])
+def test_sparse_chunks(persisted, client):
+    entries = scipy.sparse.random_array((N, 30), density=0.2, format="csr", rng=0)
+    meta = scipy.sparse.csr_array((0, 0))
+
+    def chunked(columns):
+        return da.from_array(entries.toarray(), chunks=(ROWS, columns)).map_blocks(
+            scipy.sparse.csr_array, meta=meta
+        )
+
+    def fit(given, model, y, **options):
+        search = GridSearchCV(model, {}, refit=False, cv=2, memory_limit=12_000, sharing="optimum", **options)
+        return search.fit(given, y)
+
+    lazy = chunked(20)
+    if persisted:
+        lazy = lazy.persist()
+        wait(lazy)
+    plan = GridSearchCV(LogisticRegression(), {}, refit=False, memory_limit=12_000).plan(lazy, LABELS)
+    assert "on the workers of the client, in" in str(plan), plan
+    model = make_pipeline(TfidfTransformer(), LogisticRegression(tol=1e-2))
+    search = fit(lazy, model, LABELS, client=client, scoring="neg_log_loss")
+    with dask.config.set(scheduler="threads"):
+        alone = fit(chunked(20), model, LABELS, client=False, scoring="neg_log_loss")
+    np.testing.assert_array_equal(_scores(search), _scores(alone))
+    counted = fit(lazy, MultinomialNB(), LABELS, client=client)
+    expected = SklearnSearch(MultinomialNB(), {}, refit=False, cv=2).fit(entries, LABELS)
+    np.testing.assert_array_equal(_scores(counted), _scores(expected))
 
 
 @pytest.mark.parametrize(

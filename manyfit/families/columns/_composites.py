@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from manyfit.folds import (
     FoldColumns,
     LinearColumns,
     MomentsNeeded,
+    StepNotes,
     TransformedMoments,
     Unsupported,
     from_moments,
@@ -111,8 +113,8 @@ def _joined(
     parts = [part for one in found for part in one.parts]
     if not parts:
         raise Unsupported("no columns are left")
-    unscored = next((one.unscored for one in found if one.unscored), "")
-    joined = replace(columns.changed(parts), unscored=unscored)
+    notes = reduce(StepNotes.joined, (one.notes for one in found), columns.notes)
+    joined = replace(columns.changed(parts), notes=notes)
     return joined.changed([_as_one_matrix(joined, threshold)]) if joined.is_sparse else joined
 
 

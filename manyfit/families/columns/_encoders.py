@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
+from manyfit._compat import unknown_warning
 from manyfit.families.protocol import Array, ColumnStep, register_column_step
 from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, Unsupported, as_categories
 
@@ -31,7 +32,7 @@ class OneHotEncoderStep(ColumnStep):
         _require_dtype(step)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        entries, start, stored = list[Any](), 0, 0
+        entries, start, stored, unknown = list[Any](), 0, 0, dict[int, CategoryColumn]()
         for k, column in _read(step, columns):
             train, _ = columns.fold.counts(column.j)
             first = columns.fold.encoding.category_start(column.j)
@@ -39,12 +40,15 @@ class OneHotEncoderStep(ColumnStep):
             if step.handle_unknown == "error":
                 columns = _with_unknown(columns, column, known, "ignore")
             elif known.unknown and (step.handle_unknown == "warn" or step.drop is not None):
-                raise Unsupported(unknown_category(columns, column, "warns"))
+                unknown[k] = column
             kept = self._kept(step, k, columns, known)
             index = np.array([code for codes in kept for code in codes], dtype=np.intp)
             places = np.repeat(np.arange(start, start + len(kept)), list(map(len, kept)))
             entries.append((first + index, places, np.ones(index.size)))
             start, stored = start + len(kept), stored + int(train[index].sum())
+        if unknown:
+            why = unknown_category(columns, next(iter(unknown.values())), "warns")
+            columns = columns.with_warning(unknown_warning(step, list(unknown)), why)
         linear = LinearColumns(
             tuple(entries),
             np.zeros(start),

@@ -31,6 +31,7 @@ from manyfit.families.protocol._protocol import (
     Setting,
     Settings,
     Shape,
+    SparseStep,
 )
 from manyfit.families.protocol._recorded_warnings import recorded_warnings, refused_warnings
 from manyfit.families.protocol._registry import (
@@ -40,6 +41,8 @@ from manyfit.families.protocol._registry import (
     register_affine_step,
     register_column_step,
     register_family,
+    register_sparse_step,
+    sparse_step_of,
     unregister_family,
 )
 from manyfit.families.protocol._subsets import SolvesSubsets, SubsetAnswers
@@ -72,6 +75,7 @@ __all__ = [
     "Settings",
     "Shape",
     "SolvesSubsets",
+    "SparseStep",
     "SubsetAnswers",
     "affine_step_of",
     "column_step_of",
@@ -83,8 +87,10 @@ __all__ = [
     "register_affine_step",
     "register_column_step",
     "register_family",
+    "register_sparse_step",
     "require_number",
     "require_usual_numbers",
     "require_valid_answers",
+    "sparse_step_of",
     "unregister_family",
 ]

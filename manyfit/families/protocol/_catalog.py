@@ -99,3 +99,11 @@ COLUMN_STEPS = _by_class(
             sklearn.preprocessing.RobustScaler sklearn.preprocessing.StandardScaler""",
     }
 )
+SPARSE_STEPS = _by_class(
+    {
+        "_sparse_steps": """
+            sklearn.feature_extraction.text.TfidfTransformer sklearn.preprocessing.Binarizer
+            sklearn.preprocessing.MaxAbsScaler sklearn.preprocessing.Normalizer
+            sklearn.preprocessing.StandardScaler"""
+    }
+)

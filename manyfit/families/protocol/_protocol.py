@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+
 from manyfit.families.protocol._answers import Answers
-from manyfit.folds import FoldColumns, TransformedMoments
+from manyfit.folds import FoldColumns, Rows, TransformedMoments
 
 Setting = Mapping[str, Any]
 """Values of the free parameters, by name."""
@@ -244,6 +248,43 @@ class AffineStep(Protocol):
         Unsupported
             Where moments cannot tell what scikit-learn would do.
         """
+
+
+class SparseStep:
+    """How a transformer is fitted to sparse rows that are read in chunks; it then maps them row by row.
+
+    Attributes
+    ----------
+    serves : tuple of type
+        Transformers that this step stands for, by exact type.
+    is_exact : bool
+        Whether what it learns has the bits of scikit-learn's fit.
+    """
+
+    serves: tuple[type, ...]
+    is_exact = True
+
+    def check(self, step: Any) -> None:
+        """Raise `Unsupported` with the reason if the parameters are not served."""
+
+    def reads_rows(self, step: Any) -> bool:
+        """Whether a fit learns from the numbers of the rows, which takes a pass."""
+        return False
+
+    def learned(self, step: Any, reduced: Callable[..., Any], dtype: Any) -> dict[str, Any]:
+        """The fitted attributes; ``reduced(work, merge)`` is `ChunkReduction.reduced` of the rows."""
+        return {}
+
+    def fit(self, step: Any, X: Any, rows: Rows) -> Any:
+        """The step, fitted to some rows of X, sparse and in chunks."""
+        fitted = clone(step).fit(scipy.sparse.csr_array(np.ones((1, X.shape[1]), dtype=X.dtype)))
+        if self.reads_rows(step):
+
+            def reduced(work: Any, merge: Any) -> Any:
+                return X.reduced(work, merge, [rows])
+
+            vars(fitted).update(self.learned(step, reduced, X.dtype))
+        return fitted
 
 
 class ColumnStep(Protocol):

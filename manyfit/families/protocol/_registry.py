@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Set
 from typing import Any, TypeVar
 
-from manyfit.families.protocol._catalog import AFFINE_STEPS, COLUMN_STEPS, FAMILIES
+from manyfit.families.protocol._catalog import AFFINE_STEPS, COLUMN_STEPS, FAMILIES, SPARSE_STEPS
 from manyfit.families.protocol._protocol import (
     AffineStep,
     ColumnStep,
@@ -14,12 +14,14 @@ from manyfit.families.protocol._protocol import (
     FoldRows,
     Iterations,
     MomentSums,
+    SparseStep,
 )
 from manyfit.introspection.class_names import ClassTable
 
 _families = ClassTable[Family](FAMILIES)
 _affine_steps = ClassTable[AffineStep](AFFINE_STEPS)
 _column_steps = ClassTable[ColumnStep](COLUMN_STEPS)
+_sparse_steps = ClassTable[SparseStep](SPARSE_STEPS)
 
 F = TypeVar("F", bound=Family)
 A = TypeVar("A", bound=AffineStep)
@@ -139,6 +141,16 @@ def affine_step_of(cls: type) -> AffineStep | None:
 def register_column_step(step: ColumnStep) -> None:
     """Let a step read the columns of folds in every search of this process."""
     _column_steps.register(step, *step.serves)
+
+
+def register_sparse_step(step: SparseStep) -> None:
+    """Let a step be fitted to sparse rows in chunks in every search of this process."""
+    _sparse_steps.register(step, *step.serves)
+
+
+def sparse_step_of(cls: type) -> SparseStep | None:
+    """The step over sparse rows in chunks for exactly this type of estimator, or None."""
+    return _sparse_steps.get(cls)
 
 
 def column_step_of(cls: type) -> ColumnStep | None:

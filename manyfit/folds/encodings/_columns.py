@@ -13,7 +13,7 @@ import scipy.sparse
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.encodings._known_numbers import KnownNumbers
-from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.moments._transformed import NO_NOTES, StepNotes, TransformedMoments
 from manyfit.folds.splits._atoms import Array
 
 FLOAT64 = np.dtype(np.float64)
@@ -180,7 +180,7 @@ class FoldColumns:
     parts: tuple[Part, ...]  # in the order of the columns
     # The first row of a frame with these columns, by which columns are chosen by name; None for arrays.
     head: Any = None
-    unscored: str = ""  # why scikit-learn cannot transform the test rows; empty if it can
+    notes: StepNotes = NO_NOTES
 
     @classmethod
     def start(cls, fold: EncodedFold) -> FoldColumns:
@@ -249,7 +249,16 @@ class FoldColumns:
         """
         if self.fold.encoding.read_by_sklearn:
             raise Unsupported(why)
-        return replace(self, unscored=self.unscored or why)
+        return replace(self, notes=self.notes.joined(StepNotes(unscored=why)))
+
+    def with_warning(self, message: str, why: str) -> FoldColumns:
+        """The columns of a fold for which scikit-learn warns when it transforms rows.
+
+        Raises `Unsupported` with the reason if scikit-learn reads X, and so makes the fit.
+        """
+        if self.fold.encoding.read_by_sklearn:
+            raise Unsupported(why)
+        return replace(self, notes=self.notes.joined(StepNotes(warnings=(message,))))
 
     def changed(self, parts: Sequence[Part]) -> FoldColumns:
         """Other columns, as the array that a step returns."""
@@ -312,9 +321,7 @@ class FoldColumns:
         root = self.fold.moments
         view = _behind(root, linear)
         eps = float(np.finfo(np.float32 if linear.is_rounded else np.float64).eps)
-        return replace(
-            view, is_sparse=linear.stored is not None, eps=max(view.eps, eps), unscored=self.unscored
-        )
+        return replace(view, is_sparse=linear.stored is not None, eps=max(view.eps, eps), notes=self.notes)
 
     @property
     def without_moments(self) -> TransformedMoments:
@@ -324,7 +331,7 @@ class FoldColumns:
         view = TransformedMoments.of_map(
             encoding.middle, linear.matrix(encoding.shape[1]), linear.constant, self.fold.n_train
         )
-        return replace(view, unscored=self.unscored)
+        return replace(view, notes=self.notes)
 
 
 def _behind(root: TransformedMoments, linear: LinearColumns) -> TransformedMoments:

@@ -34,15 +34,19 @@ class ClassCounts(NamedTuple):
 class CountSums(NamedTuple):
     """The same of each split of a group, (n_splits, C) and (n_splits, C, p), for all C classes of y.
 
-    `is_exact` says whether the order of the rows cannot matter.
+    `is_exact` says whether the order of the rows cannot matter, and `is_negative`, (n_splits,), whether the
+    training rows have negative numbers.
     """
 
     weights: Array
     sums: Array
     is_exact: bool
+    is_negative: Array
 
     def of_split(self, i: int, labels: Array, kept: Array) -> ClassCounts:
         """Some of the classes, whose `labels` are those of all rows, on a split."""
+        if self.is_negative[i]:
+            raise Unsupported("the training rows have negative numbers, and counts have none")
         return ClassCounts(labels[kept], self.weights[i, kept], self.sums[i, kept])
 
 
@@ -68,22 +72,22 @@ def count_classes(
     """
     n_splits, p = len(group.splits), X.shape[1]
     totals, sums = np.zeros((n_splits, n_classes)), np.zeros((n_splits, n_classes * p))
-    is_exact = True
+    is_exact, is_negative = True, np.zeros(n_splits, dtype=bool)
     for rows, block, local in X.held(group.rows):
         if not np.isfinite(block.X.data).all():
             X.require_finite(rows, block)
         found = block.X if threshold is None else binarize(block.X, threshold=threshold)
-        if found.data.min(initial=0.0) < 0.0:
-            raise Unsupported("X has negative numbers, and counts have none")
         own = codes[rows]
         W = None if weights is None else weights[rows]
         is_exact = is_exact and _are_integers(found.data) and (W is None or _are_integers(W))
         for s in range(n_splits):
             index = _in_order(local, group.train[s])
             if index.size:
-                _add(found[index], own[index], None if W is None else W[index], totals[s], sums[s])
+                counted = found[index]
+                is_negative[s] |= counted.data.min(initial=0.0) < 0.0
+                _add(counted, own[index], None if W is None else W[index], totals[s], sums[s])
     is_exact = is_exact and bool(sums.max(initial=0.0) < EXACT)
-    return CountSums(totals, sums.reshape(n_splits, n_classes, p), is_exact)
+    return CountSums(totals, sums.reshape(n_splits, n_classes, p), is_exact, is_negative)
 
 
 def _in_order(local: list[Any], repeats: Array) -> Array:

@@ -14,7 +14,7 @@ Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -45,6 +45,12 @@ class Moments:
     def mean(self) -> Array:
         """Weighted mean of shape (d,), rounded."""
         return self.origin + self.offset
+
+    def of_targets(self, p: int, index: Array) -> "Moments":
+        """The moments of the first p columns, those of X, and some of y."""
+        kept = np.concatenate([np.arange(p), p + index])
+        scatter = self.scatter[np.ix_(kept, kept)]
+        return replace(self, origin=self.origin[kept], offset=self.offset[kept], scatter=scatter)
 
 
 SummedMoments = list[tuple[Moments, int]]

@@ -7,7 +7,7 @@ needs no data: the moments change, with the map back to the columns of X.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,21 @@ class Spectrum:
     def from_axes(self, b: Array) -> Array:
         """The inverse of `onto_axes`."""
         return b if self.vectors is None else self.vectors @ b
+
+
+class StepNotes(NamedTuple):
+    """What scikit-learn says where steps transform the rows of a fold, as far as a search repeats it."""
+
+    unscored: str = ""  # why it cannot transform the test rows; empty if it can
+    warnings: tuple[str, ...] = ()  # of which it warns
+
+    def joined(self, other: "StepNotes") -> "StepNotes":
+        """The notes of two steps."""
+        warnings = tuple(dict.fromkeys([*self.warnings, *other.warnings]))
+        return StepNotes(self.unscored or other.unscored, warnings)
+
+
+NO_NOTES = StepNotes()
 
 
 @dataclass(frozen=True)
@@ -149,10 +164,9 @@ class FeatureMoments:
         """Targets ``(y - shift) / scale``."""
         return self._same_features((self.y_mean - shift) / scale, self.xy / scale, self.yy / scale**2)
 
-    def of_target(self, k: int) -> "FeatureMoments":
-        """One of the targets."""
-        one = slice(k, k + 1)
-        return self._same_features(self.y_mean[one], self.xy[:, one], self.yy[one])
+    def of_targets(self, index: Any) -> "FeatureMoments":
+        """Some of the targets."""
+        return self._same_features(self.y_mean[index], self.xy[:, index], self.yy[index])
 
     def _same_features(self, y_mean: Array, xy: Array, yy: Array) -> "FeatureMoments":
         """The same features with other targets; eigendecompositions are computed once for all."""
@@ -205,7 +219,7 @@ class TransformedMoments:
     # (p,), variances that the features would have if the columns that make up each of them all moved
     # together: rounding of the variances is relative to these. None if that is not known.
     sizes: Array | None = None
-    unscored: str = ""  # why scikit-learn cannot transform the test rows; empty if it can
+    notes: StepNotes = NO_NOTES
 
     @classmethod
     def root(
@@ -285,7 +299,11 @@ class TransformedMoments:
 
     def of_target(self, k: int) -> "TransformedMoments":
         """One of several targets, alone."""
-        return self._behind(lambda m: m.of_target(k), single_target=True)
+        return self._behind(lambda m: m.of_targets([k]), single_target=True)
+
+    def of_targets(self, index: Any) -> "TransformedMoments":
+        """Some of several targets."""
+        return self._behind(lambda m: m.of_targets(index))
 
     def for_targets(self, y_mean: Array, xy: Array, yy: Array) -> "TransformedMoments":
         """The same features with q other targets; `xy`, (p_X, q), is their scatter with the columns of X.

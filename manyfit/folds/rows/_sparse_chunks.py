@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -58,6 +59,19 @@ class _SparseSums(ChunkSums):
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
         for block in row_blocks(rows, size):
             yield block, self.take(block)
+
+    def merge_features(self) -> tuple[RowSource, Any]:
+        """Leave out columns without an entry, see `RowSource`; one pass."""
+        counts = self.reduced(_count_entries, operator.add)
+        kept = np.flatnonzero(counts)
+        if not kept.size:
+            raise Unsupported("X holds nothing but zeros")
+        if kept.size == self.shape[1]:
+            return self, None
+        T = scipy.sparse.csr_array(
+            (np.ones(kept.size), (kept, np.arange(kept.size))), shape=(self.shape[1], kept.size)
+        )
+        return UsedColumns(self, kept), T
 
 
 class SparseRows(_SparseSums, PartRows):
@@ -122,7 +136,8 @@ class SparseRows(_SparseSums, PartRows):
         own, order = ordered(index)
         if not len(index):
             return scipy.sparse.csr_array((0, self.n_columns), dtype=self.dtype)
-        joined = join_sparse([block[local] for _, block, (local,) in self.in_turn([own], self.load)])
+        found = [part for _, _, parts in self.nodes(_taken, operator.add, [own]) for part in parts]
+        joined = join_sparse([part for _, part in sorted(found, key=operator.itemgetter(0))])
         return joined if order is None else joined[np.argsort(order)]
 
     def look(self, rows: Array) -> Any:
@@ -140,39 +155,27 @@ class SparseRows(_SparseSums, PartRows):
         )
         raise self.failure
 
-    def merge_features(self) -> tuple[RowSource, Any]:
-        """Leave out columns without an entry, see `RowSource`; one pass."""
-        counts = self.reduced(_count_entries, operator.add)
-        kept = np.flatnonzero(counts)
-        if not kept.size:
-            raise Unsupported("X holds nothing but zeros")
-        if kept.size == self.n_columns:
-            return self, None
-        T = scipy.sparse.csr_array(
-            (np.ones(kept.size), (kept, np.arange(kept.size))), shape=(self.n_columns, kept.size)
-        )
-        return UsedColumns(self, kept), T
 
-    def why_not_on_workers(self) -> str:
-        return "sparse chunks are read by the process of the search"
+class _MappedRows(_SparseSums):
+    """Base class of what is made of sparse rows in chunks, row by row."""
 
+    def __init__(self, rows: _SparseSums, p: int) -> None:
+        self.rows = rows
+        self.shape, self.dtype, self.nnz = (rows.shape[0], p), rows.dtype, rows.nnz
 
-class UsedColumns(_SparseSums):
-    """Some columns of sparse rows in chunks."""
-
-    def __init__(self, rows: SparseRows, columns: Array) -> None:
-        self.rows, self.columns = rows, columns
-        self.shape, self.dtype, self.nnz = (rows.shape[0], len(columns)), rows.dtype, rows.nnz
+    @abstractmethod
+    def mapped(self, X: Any) -> Any:
+        """What is made of some rows, as CSR."""
 
     @property
     def source(self) -> SparseRows:  # type: ignore[override]
-        return self.rows
+        return self.rows.source  # type: ignore[no-any-return]
 
     @property
     def row_bytes(self) -> int:
         return self.rows.row_bytes
 
-    def for_thread(self) -> UsedColumns:
+    def for_thread(self) -> Self:
         other = self.copied()
         other.rows = self.rows.for_thread()
         return other
@@ -181,17 +184,47 @@ class UsedColumns(_SparseSums):
         self, sets: Sequence[Rows] | None = None, reads: range | None = None
     ) -> Iterator[tuple[slice, CsrRows, list[Rows]]]:
         for rows, block, local in self.rows.held(sets, reads):
-            yield rows, CsrRows(block.X[:, self.columns]), local
+            self.require_entries(rows, block)
+            yield rows, CsrRows(self.mapped(block.X)), local
+
+    def require_entries(self, rows: slice, block: CsrRows) -> None:
+        """Raise ValueError for entries that `mapped` cannot read."""
 
     def take(self, rows: Any) -> Any:
-        return self.rows.take(rows)[:, self.columns]
+        return self.mapped(self.rows.take(rows))
 
     def sample(self, rows: Array) -> RowSource | None:
         found = self.rows.sample(rows)
-        return None if found is None else CsrRows(found.take(slice(None))[:, self.columns])
+        return None if found is None else CsrRows(self.mapped(found.take(slice(None))))
 
     def require_finite(self, rows: slice, block: Any) -> None:
         self.rows.require_finite(rows, block)
+
+
+class UsedColumns(_MappedRows):
+    """Some columns of sparse rows in chunks."""
+
+    def __init__(self, rows: _SparseSums, columns: Array) -> None:
+        super().__init__(rows, len(columns))
+        self.columns = columns
+
+    def mapped(self, X: Any) -> Any:
+        return X[:, self.columns]
+
+
+class TransformedRows(_MappedRows):
+    """Sparse rows in chunks behind a fitted transformer, which maps each row by itself."""
+
+    def __init__(self, rows: Any, transformer: Any) -> None:
+        super().__init__(rows, rows.shape[1])
+        self.transformer = transformer
+
+    def mapped(self, X: Any) -> Any:
+        return self.transformer.transform(X).tocsr() if X.shape[0] else X
+
+    def require_entries(self, rows: slice, block: CsrRows) -> None:
+        if not np.isfinite(block.X.data).all():
+            self.rows.require_finite(rows, block)
 
 
 def join_sparse(parts: Sequence[Any]) -> Any:
@@ -202,6 +235,11 @@ def join_sparse(parts: Sequence[Any]) -> Any:
 def sparse_bytes(X: Any) -> int:
     """Bytes of the entries of a sparse matrix, as CSR."""
     return int(X.nnz) * (X.dtype.itemsize + 4)
+
+
+def _taken(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> list[tuple[int, Any]]:
+    """The first row of a read, and some rows of it."""
+    return [(rows.start, block.take(local[0]))]
 
 
 def _sum_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> float:
@@ -215,4 +253,4 @@ def _sum_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> floa
 
 def _count_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> Array:
     """The number of entries of each column in a read."""
-    return np.bincount(block.X.indices, minlength=X.n_columns)
+    return np.bincount(block.X.indices, minlength=X.shape[1])

@@ -28,6 +28,11 @@ class AtomGroup:
     train: NDArray[np.float64]
     test: NDArray[np.float64]
 
+    def of_split(self, i: int) -> "AtomGroup":
+        """The same atoms of one of the splits."""
+        own = slice(i - self.splits.start, i - self.splits.start + 1)
+        return AtomGroup(range(i, i + 1), self.rows, self.train[own], self.test[own])
+
 
 def only_splits(groups: Sequence[AtomGroup], kept: Sequence[int]) -> list[AtomGroup]:
     """The groups with some of their splits only, which are numbered from 0."""

@@ -70,6 +70,8 @@ class MomentFolds:
             raise Unsupported("a step reads columns by their place")
         self.options, self.splits = job.options, splits
         self.data: FoldedMatrix = moment_data(self.group, prepared.data)
+        if self.data.classes is not None and not self.data.trains_on_all_classes:
+            raise Unsupported("a class is missing in a training part")
         self.scoring = scoring_of(self.group, job.options)
         if self.scoring.calls_scorers:
             raise Unsupported("a scorer has to be called for each fit")

@@ -6,10 +6,19 @@ from collections.abc import Callable, Collection, Sequence
 from inspect import signature
 from typing import Any
 
+from sklearn import get_config
 from sklearn.utils import get_tags
 
-from manyfit._compat import check_parameters
-from manyfit.families import Family, check_step, family_in, family_of, require_usual_numbers, target_function
+from manyfit._compat import check_parameters, own_output_container
+from manyfit.families import (
+    Family,
+    check_step,
+    family_in,
+    family_of,
+    require_usual_numbers,
+    sparse_step_of,
+    target_function,
+)
 from manyfit.folds import Unsupported
 from manyfit.introspection.class_names import is_instance, public_name
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, StepSpec
@@ -57,6 +66,16 @@ class ParameterChecks:
         """Raise `Unsupported` if an affine step before the last one has a parameter that is not served."""
         for step in spec.steps:
             why = self._reason(("step", step.key), _check_step, step)
+            if why is not None:
+                raise Unsupported(why)
+
+    def require_sparse_steps(self, spec: PipelineSpec, is_exact: bool) -> None:
+        """Raise `Unsupported` if a step over sparse chunks has a parameter that is not served.
+
+        `is_exact` says whether no bit of what the steps learn may differ from scikit-learn's.
+        """
+        for step in spec.steps:
+            why = self._reason(("sparse step", step.key, is_exact), _check_sparse_step, step, is_exact)
             if why is not None:
                 raise Unsupported(why)
 
@@ -138,6 +157,19 @@ def _check_free(family: Family, final: StepSpec) -> None:
 def _check_step(step: StepSpec) -> None:
     require_usual_numbers(step.params)
     check_step(step.build())
+
+
+def _check_sparse_step(step: StepSpec, is_exact: bool) -> None:
+    require_usual_numbers(step.params)
+    known, model = sparse_step_of(step.cls), step.build()
+    assert known is not None
+    output = own_output_container(step.rest) or get_config()["transform_output"]
+    if output != "default":
+        raise Unsupported(f"the output of {step.cls.__name__} is set to {output!r}")
+    _require_valid(model)
+    known.check(model)
+    if is_exact and known.reads_rows(model) and not known.is_exact:
+        raise Unsupported(f"rounding in {step.cls.__name__} could decide")
 
 
 def _require_copies(step: StepSpec) -> None:

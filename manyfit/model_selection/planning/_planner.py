@@ -14,8 +14,8 @@ import sklearn
 from manyfit._compat import TESTED, is_tested, warn_untested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
-from manyfit.families import FoldRows, family_of
-from manyfit.folds import ChunkRows, Unsupported, is_row_source
+from manyfit.families import ClassSums, FoldRows, Iterations, family_of, sparse_step_of
+from manyfit.folds import Unsupported, is_row_source
 from manyfit.introspection.parameter_hints import suggest_parameters
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
@@ -195,7 +195,11 @@ class _Planner:
             except Unsupported as why:
                 reasons.update(dict.fromkeys(candidates, str(why)))
                 continue
-            reasons.update(self._serve(Batch(tuple(candidates), specs, family)))
+            reasons.update(
+                self._serve(
+                    Batch(tuple(candidates), specs, family, is_sparse=self.facts.data.has_sparse_chunks)
+                )
+            )
         return sorted(reasons), reasons
 
     def _why_without_family(self, c: int, spec: PipelineSpec | str) -> str | None:
@@ -207,9 +211,12 @@ class _Planner:
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
             return f"manyfit knows no work that fits of {name} have in common"
-        if spec.steps and isinstance(self.job.X, ChunkRows) and self.job.X.nnz is not None:
-            steps = ", ".join(dict.fromkeys(step.cls.__name__ for step in spec.steps))
-            return f"steps before {name}, here {steps}, do not read sparse chunks"
+        if spec.steps and self.facts.data.has_sparse_chunks:
+            reads = isinstance(family.reads, Iterations | ClassSums)
+            unread = [step.cls for step in spec.steps if not (reads and sparse_step_of(step.cls))]
+            if unread:
+                steps = ", ".join(dict.fromkeys(cls.__name__ for cls in unread))
+                return f"steps before {name}, here {steps}, do not read sparse chunks"
         if self.facts.must_share and type(family.reads) is FoldRows:
             return f"{name} reads the rows of a fold as one array"
         if not family.free <= spec.final.params.keys():

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array
-from manyfit.families import Shape, TargetFunction
+from manyfit.families import Shape, TargetFunction, sparse_step_of
 from manyfit.folds import (
     ChunkEncoding,
     ChunkRows,
@@ -18,16 +18,17 @@ from manyfit.folds import (
     FoldedMatrix,
     MixedRows,
     RowSource,
+    TransformedRows,
     Unsupported,
     Weights,
     as_labels,
     as_row_source,
+    as_rows,
     as_targets,
     as_weights,
     class_indicators,
     indicated_classes,
     may_be_in_chunks,
-    require_classes,
     require_one_dimension,
 )
 from manyfit.metrics.scoring import SharedScoring
@@ -175,21 +176,44 @@ class SearchData:
             raise Unsupported("X and y differ in length")
         classes = indicated_classes(y)
         require_memory(8 * n * len(classes), job.options.memory_limit)
-        require_classes(np.searchsorted(classes, y), len(classes), job.splits.atom_groups)
         return y, class_indicators(y, classes), classes
 
     def for_iterations(self, estimator: Any, steps: Sequence[StepSpec]) -> FoldedMatrix:
-        """X, dense or sparse, and the labels or the one target of an estimator; a sparse X has no steps."""
-        key = labels, encoding = is_classifier(estimator), self._encoding_behind(steps)
+        """X, dense or sparse, and the labels or the one target of an estimator.
+
+        A sparse X in chunks is that before the steps, see `behind`; any other sparse X has no steps.
+        """
+        in_chunks = self.has_sparse_chunks
+        key = labels, encoding = is_classifier(estimator), None if in_chunks else self._encoding_behind(steps)
         if key not in self._iterations:
             try:
                 self._iterations[key] = self._rows(labels, encoding)
             except IndexError as why:  # of the splits, which scikit-learn refuses in its own words
                 raise Unsupported(str(why)) from None
         data = self._iterations[key]
-        if steps and data.X.nnz is not None:
+        if steps and data.X.nnz is not None and not in_chunks:
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
         return data
+
+    @property
+    def has_sparse_chunks(self) -> bool:
+        """Whether X is sparse and read in chunks."""
+        return isinstance(self.job.X, ChunkRows) and self.job.X.nnz is not None
+
+    def behind(self, steps: Sequence[StepSpec], data: FoldedMatrix, i: int) -> tuple[FoldedMatrix, int]:
+        """The matrix of sparse chunks behind steps that are fitted to the training rows of split `i`.
+
+        The number of passes that the fits took follows.
+        """
+        X, passes = data.X, 0
+        train = np.sort(as_rows(data.splits.indices(i)[0], data.X.shape[0]))
+        for spec in steps:
+            step = spec.build()
+            known = sparse_step_of(spec.cls)
+            assert known is not None
+            X = TransformedRows(X, known.fit(step, X, train))
+            passes += known.reads_rows(step)
+        return data.with_rows(X), passes
 
     def _rows(self, labels: bool, encoding: Encoding | None) -> FoldedMatrix:
         job = self.job

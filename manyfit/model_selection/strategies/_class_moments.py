@@ -21,7 +21,11 @@ from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, Ru
 
 @dataclass(frozen=True)
 class ClassMomentStrategy(DataStrategy):
-    """A family that reads sums within classes, without steps before it: one pass answers all folds."""
+    """A family that reads sums within classes: one pass answers all folds.
+
+    Of sparse chunks there may be steps before it, whose fit decides the rows of each fold: it takes passes of
+    its own.
+    """
 
     kind = "class moments"
     title = "shared through sums within classes"
@@ -29,7 +33,12 @@ class ClassMomentStrategy(DataStrategy):
     last_step_place = ("host", "its sums within classes are made on the host")
 
     def matches(self, batch: Batch) -> bool:
-        return batch.family is not None and isinstance(batch.family.reads, ClassSums) and not batch.spec.steps
+        may_have_steps = batch.is_sparse
+        return (
+            batch.family is not None
+            and isinstance(batch.family.reads, ClassSums)
+            and (may_have_steps or not batch.spec.steps)
+        )
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         job, options = facts.job, facts.job.options
@@ -47,6 +56,8 @@ class ClassMomentStrategy(DataStrategy):
             raise Unsupported(nothing_in_common(batch))
         if options.fit_params and not reads.weights:
             raise Unsupported(f"{batch.spec.final.cls.__name__}.fit takes no sample_weight")
+        if batch.spec.steps:
+            facts.checks.require_sparse_steps(batch.spec, is_exact=True)
         group, scoring = self.group_of(batch, facts)
         data = class_data(group, facts.data)
         if reads.counts:
@@ -82,7 +93,17 @@ class ClassMomentStrategy(DataStrategy):
             folds = ClassedFolds(data)
             for i in range(data.n_splits):
                 for group, scoring in zip(together, scorings, strict=True):
-                    _answer(group, scoring, i, folds, context, outcome)
+                    if not group.steps:
+                        _answer(group, scoring, i, folds, context, outcome)
+                        continue
+                    try:
+                        behind, passes = context.data.behind(group.steps, data, i)
+                    except Exception as error:
+                        outcome.leave([(c, i) for c in group.candidates], error)
+                        continue
+                    own = ClassedFolds(behind, alone=True)
+                    _answer(group, scoring, i, own, context, outcome)
+                    outcome.rows_read += round((passes + own.passes) * context.job.splits.n_samples)
             outcome.rows_read += round(folds.passes * context.job.splits.n_samples)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.families import Answers
-from manyfit.folds import Array, Fold, FoldedData
+from manyfit.folds import NO_NOTES, Array, Fold, FoldedData, StepNotes
 from manyfit.metrics.scoring import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
@@ -48,14 +48,14 @@ class PendingAnswers:
         folded: FoldedData,
         i: int,
         options: Options,
-        unscored: str = "",
+        notes: StepNotes = NO_NOTES,
     ) -> None:
         start, n = time.perf_counter(), len(candidates)
         self._answers, self._candidates = answers, candidates
-        self._scores = start_scores(scoring, answers, n, folded, i, options, unscored)
+        self._scores = start_scores(scoring, answers, n, folded, i, options, notes)
         self.device_scores = self._scores.device_scores
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if answers.varies_within_tol and len(answers.refused) < n and not unscored:
+        if answers.varies_within_tol and len(answers.refused) < n and not notes.unscored:
             self._start_doubts(scoring, folded, i, options.memory_limit)
         self._seconds = time.perf_counter() - start
 

@@ -8,10 +8,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.families import Answers, Iterations, View, apply_step, map_behind, require_valid_answers
 from manyfit.folds import (
+    NO_NOTES,
     FoldedMatrix,
     PassData,
     TransformedMoments,
@@ -19,6 +21,7 @@ from manyfit.folds import (
     is_row_source,
     only_splits,
 )
+from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
@@ -50,11 +53,15 @@ class IterationStrategy(DataStrategy):
     )
 
     def matches(self, batch: Batch) -> bool:
-        return batch.family is not None and isinstance(batch.family.reads, Iterations) and batch.is_affine
+        reads = batch.family is not None and isinstance(batch.family.reads, Iterations)
+        return reads and (batch.is_affine or batch.is_sparse)
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         group, job = self.group_of(batch, facts)[0], facts.job
-        facts.checks.require_affine_steps(batch.spec)
+        if batch.is_sparse:
+            facts.checks.require_sparse_steps(batch.spec, is_exact=False)
+        else:
+            facts.checks.require_affine_steps(batch.spec)
         data = facts.data.for_iterations(group.prototype, batch.spec.steps)
         shape, family = facts.data.shape(data, group.prototype), batch.family
         assert family is not None
@@ -109,11 +116,40 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
 
 
 def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
-    job, scoring = context.job, context.scoring_of(group)
+    scoring = context.scoring_of(group)
     data = context.data.for_iterations(group.prototype, group.steps)
+    together, steps = [list(range(data.n_splits))], group.steps
+    if is_sparse := bool(steps) and context.data.has_sparse_chunks:
+        together, steps = [[i] for i in range(data.n_splits)], ()
+    elif is_classifier(group.prototype):  # scikit-learn drops classes that a training part lacks
+        together = data.splits_by_classes()
+    for splits in together:
+        try:
+            seen = data
+            if is_sparse:
+                seen, passes = context.data.behind(group.steps, data, splits[0])
+                outcome.rows_read += passes * context.job.splits.n_samples
+            _answer_splits(group, scoring, context, outcome, seen, steps, splits)
+        except Exception as error:
+            if len(together) == 1:
+                raise
+            outcome.leave([(c, i) for c in group.candidates for i in splits], error)
+
+
+def _answer_splits(
+    group: Group,
+    scoring: SharedScoring,
+    context: RunContext,
+    outcome: TaskResult,
+    data: FoldedMatrix,
+    steps: Sequence[StepSpec],
+    splits: Sequence[int],
+) -> None:
+    """Answer and score all settings of a group on some splits, whose steps are seen through moments."""
+    job = context.job
     assert group.family is not None
     start = time.perf_counter()
-    seen, splits, left = _pass_data(job, group.steps, data)
+    seen, splits, left = _pass_data(job, group.prototype, steps, data, splits)
     for i, error in left.items():
         outcome.leave([(c, i) for c in group.candidates], error)
     n, k = len(group.candidates), len(splits)
@@ -144,7 +180,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
                 data,
                 i,
                 job.options,
-                "" if view is None else view.unscored,
+                NO_NOTES if view is None else view.notes,
             ),
             lambda: f"the scores of {n} settings",
         )
@@ -169,11 +205,10 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
 
 
 def _pass_data(
-    job: Job, steps: Sequence[StepSpec], data: FoldedMatrix
-) -> tuple[PassData, list[int], dict[int, Exception]]:
-    """The data of all splits whose steps are seen through, the numbers of these, and why others are not."""
+    job: Job, estimator: Any, steps: Sequence[StepSpec], data: FoldedMatrix, splits: Sequence[int]
+) -> tuple[PassData, Sequence[int], dict[int, Exception]]:
+    """The data of the splits whose steps are seen through, the numbers of these, and why others are not."""
     origin, left = finite_middle(data.X), dict[int, Exception]()
-    groups, splits = data.splits.atom_groups, [*range(data.n_splits)]
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
         for i in splits:
@@ -181,13 +216,15 @@ def _pass_data(
                 views[i] = _map_behind(steps, data.start(i))
             except Exception as error:
                 left[i] = error
-    if left:
-        splits = [i for i in splits if i not in left]
-        if not splits:
-            raise left[0]
+    splits = [i for i in splits if i not in left]
+    if not splits:
+        raise next(iter(left.values()))
+    groups = data.splits.atom_groups
+    if len(splits) < data.n_splits:
         groups, views = only_splits(groups, splits), [views[i] for i in splits]
+    y = data.trained_labels(splits) if is_classifier(estimator) else data.y
     found = PassData(
-        data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
+        data.X, y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
         sklearn_stops=stops_as_sklearn(job), sklearn_reads=not is_row_source(job.X),
     )  # fmt: skip
     return found, splits, left

@@ -20,10 +20,10 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._class_moments import class_data
+from manyfit.model_selection.strategies._left_out_rows import note_scores
 from manyfit.model_selection.strategies._score_answers import (
     blocks_of_settings,
     may_record,
-    note_scores,
     score_on_host,
 )
 from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, RunContext, Schedule, WorkItem

@@ -1,6 +1,7 @@
 """Groups of moments whose fits without some rows follow from one fit of all rows."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._score_answers import LOST_DIGITS, note_scores, score_on_host
+from manyfit.model_selection.strategies._score_answers import LOST_DIGITS, score_on_host
 from manyfit.model_selection.strategies._strategy import RunContext
 
 # Predictions that differ by less than this, relative to the targets, may tie but for rounding.
@@ -25,6 +26,7 @@ def leaves_out(group: Group, data: FoldedMatrix, shape: Any, options: Options) -
         isinstance(family, LeavesOut)
         and not group.steps
         and data.divides_rows
+        and (data.classes is None or data.trains_on_all_classes)
         and not options.return_train_score
         and not (options.recording is not None and options.recording.every)
         and family.leaves_out(group.prototype, group.settings, shape)
@@ -127,3 +129,26 @@ def _nearly_tie(targets: Array, residuals: Array) -> bool:
     """
     ordered = np.sort(targets[:, np.newaxis] - residuals, axis=0)
     return bool((np.diff(ordered, axis=0) <= TIE * max(1.0, float(np.abs(targets).max(initial=0.0)))).any())
+
+
+def note_scores(
+    scoring: SharedScoring,
+    table: Array,
+    known: Array,
+    candidates: Sequence[int],
+    splits: Sequence[int],
+    times: tuple[float, float],
+    outcome: TaskResult,
+) -> None:
+    """Note results of many splits: of `table`, (n_scorers, n_settings, n_splits), those that are `known`."""
+    names = list(scoring.named)
+    for j, c in enumerate(candidates):
+        columns = table[:, j].tolist()
+        for k in np.flatnonzero(known[j]).tolist():
+            values = [column[k] for column in columns]
+            outcome.results[c, splits[k]] = {
+                "fit_error": None,
+                "test_scores": dict(zip(names, values, strict=True)) if scoring.multimetric else values[0],
+                "fit_time": times[0],
+                "score_time": times[1],
+            }

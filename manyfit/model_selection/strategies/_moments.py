@@ -18,7 +18,16 @@ from manyfit.families import (
     require_valid_answers,
     target_function,
 )
-from manyfit.folds import Array, Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported, is_row_source
+from manyfit.folds import (
+    Array,
+    Fold,
+    FoldedMatrix,
+    Moments,
+    StepNotes,
+    TransformedMoments,
+    Unsupported,
+    is_row_source,
+)
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
@@ -85,7 +94,7 @@ class ViewedFold:
 
     @property
     def classes(self) -> Array | None:
-        return self.data.classes
+        return self.data.classes_of(self.i)
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ class _PendingFold:
         self._sklearn_reads = not is_row_source(job.X)
         self.outcome = TaskResult()
         # Answers of one shape, scored alike, are scored as one batch.
-        self.linear: dict[Any, tuple[SharedScoring, list[_Part], str]] = {}
+        self.linear: dict[Any, tuple[SharedScoring, list[_Part], StepNotes]] = {}
         self._pending: list[tuple[list[int], float, PendingScores]] = []
         self.held = 0  # bytes of the host, until it is finished
 
@@ -216,7 +225,7 @@ class _PendingFold:
             start = time.perf_counter()
 
     def _start_batch(
-        self, scoring: SharedScoring, parts: Sequence["_Part"], unscored: str, start: float
+        self, scoring: SharedScoring, parts: Sequence["_Part"], notes: StepNotes, start: float
     ) -> None:
         """Begin to score some answers of the same shape as one batch; see `start_scores`."""
         candidates = [c for members, _ in parts for c in members]
@@ -225,7 +234,7 @@ class _PendingFold:
         try:
             pending = retry_in_smaller_blocks(
                 lambda: start_scores(
-                    scoring, answers, len(candidates), self.data, self.i, self.options, unscored
+                    scoring, answers, len(candidates), self.data, self.i, self.options, notes
                 ),
                 lambda: f"the scores of {len(candidates)} settings",
             )
@@ -258,8 +267,9 @@ class _PendingFold:
                 folded = ViewedFold(self.data, self.i, seen)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
                 if isinstance(answers, LinearAnswers):
+                    q = seen.plain.y_mean.size
                     require_valid_answers(
-                        group.family, answers, len(group.candidates), seen.origin.size, self.data.n_targets,
+                        group.family, answers, len(group.candidates), seen.origin.size, q,
                         lambda: self.data.fold(self.i),
                     )  # fmt: skip
             except Exception as error:
@@ -271,8 +281,8 @@ class _PendingFold:
                     answers = replace(answers, refused=refused)
                 scoring = self.scorings[group.candidates]
                 own_score = (type(group.prototype), type(group.wrapper)) if scoring.by_itself else None
-                key, unscored = (answers.alike, own_score, seen.unscored), seen.unscored
-                self.linear.setdefault(key, (scoring, [], unscored))[1].append((group.candidates, answers))
+                key = answers.alike, own_score, seen.notes
+                self.linear.setdefault(key, (scoring, [], seen.notes))[1].append((group.candidates, answers))
             else:
                 why = f"{type(group.family).__name__} reads moments, and has to give LinearAnswers"
                 self._leave(_StepTree(groups=[group]), f"{why}, not {type(answers).__name__}")

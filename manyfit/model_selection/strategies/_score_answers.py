@@ -1,6 +1,7 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,7 +13,16 @@ import numpy as np
 from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host
 from manyfit.families import Answers, Responses
-from manyfit.folds import Array, Fold, FoldedData, Unsupported, holds_categories, wrap_rows
+from manyfit.folds import (
+    NO_NOTES,
+    Array,
+    Fold,
+    FoldedData,
+    StepNotes,
+    Unsupported,
+    holds_categories,
+    wrap_rows,
+)
 from manyfit.metrics.scoring import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.job._predictions import Predicted, Recording
@@ -38,7 +48,7 @@ class FoldScores:
     scores: Mapping[str, Sequence[Any]]
     warned: DeferredWarnings  # warnings of scorers, by setting
     predicted: Mapping[int, Predicted]  # recorded predictions, by setting
-    unscored: str = ""  # why there are no test scores
+    notes: StepNotes = NO_NOTES  # why there are no test scores, and what scikit-learn warns of
     # By setting, scorers that failed on test rows in chunks, which scikit-learn cannot score instead.
     failed: Mapping[int, set[str]] = field(default_factory=dict)
 
@@ -69,14 +79,16 @@ class FoldScores:
                 if own is not None:
                     result[role] = own[j]
             result["fit_time"], result["score_time"] = fit_time, score_time
-            if self.unscored:
-                outcome.refused[c, i], outcome.unscored[c, i] = self.unscored, result
+            if self.notes.unscored:
+                outcome.refused[c, i], outcome.unscored[c, i] = self.notes.unscored, result
                 continue
             if j in self.predicted:
                 result["predicted"] = self.predicted[j]
             results[c, i] = result
         outcome.results.update(results)
         self.warned.emit(counted)
+        for message in self.notes.warnings if counted else ():
+            warnings.warn(message, UserWarning, stacklevel=2)
         return results
 
     def _reason_refused(self, j: int) -> str | None:
@@ -96,19 +108,19 @@ def start_scores(
     folded: FoldedData,
     i: int,
     options: Options,
-    unscored: str = "",
+    notes: StepNotes = NO_NOTES,
 ) -> "PendingScores":
     """Start to score the answers on split `i`; a device may still be at work.
 
-    `unscored` says why the test rows have no scores, if they have none.
+    `notes` say why the test rows have no scores, if they have none.
     """
-    start, roles = time.perf_counter(), [] if unscored else ["test"]
+    start, roles = time.perf_counter(), [] if notes.unscored else ["test"]
     with label_transfers("scores"):
         scores = [
             _SubsetScores(scoring, answers, n_settings, folded, i, role, options)
             for role in (roles + ["train"] if options.return_train_score else roles)
         ]
-    return PendingScores(answers, scores, time.perf_counter() - start, unscored)
+    return PendingScores(answers, scores, time.perf_counter() - start, notes)
 
 
 def score_on_host(
@@ -134,29 +146,6 @@ def score_on_host(
     return scored.keep(outcome, candidates, i, (fit_time, (time.perf_counter() - start) / n))
 
 
-def note_scores(
-    scoring: SharedScoring,
-    table: Array,
-    known: Array,
-    candidates: Sequence[int],
-    splits: Sequence[int],
-    times: tuple[float, float],
-    outcome: TaskResult,
-) -> None:
-    """Note results of many splits: of `table`, (n_scorers, n_settings, n_splits), those that are `known`."""
-    names = list(scoring.named)
-    for j, c in enumerate(candidates):
-        columns = table[:, j].tolist()
-        for k in np.flatnonzero(known[j]).tolist():
-            values = [column[k] for column in columns]
-            outcome.results[c, splits[k]] = {
-                "fit_error": None,
-                "test_scores": dict(zip(names, values, strict=True)) if scoring.multimetric else values[0],
-                "fit_time": times[0],
-                "score_time": times[1],
-            }
-
-
 class PendingScores:
     """Scores of a split, some of which may still lie on a device.
 
@@ -164,9 +153,9 @@ class PendingScores:
     """
 
     def __init__(
-        self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float, unscored: str = ""
+        self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float, notes: StepNotes
     ) -> None:
-        self._answers, self._roles, self.seconds, self._unscored = answers, roles, seconds, unscored
+        self._answers, self._roles, self.seconds, self._notes = answers, roles, seconds, notes
         self.device_scores = [table for role in roles for table in role.device_scores]
 
     def finish(self, on_host: Iterable[Array]) -> FoldScores:
@@ -178,10 +167,10 @@ class PendingScores:
         except Exception:
             warned.emit(())
             raise
-        if self._unscored:
-            return FoldScores(self._answers, scores, warned, {}, self._unscored)
+        if self._notes.unscored:
+            return FoldScores(self._answers, scores, warned, {}, self._notes)
         test = self._roles[0]
-        return FoldScores(self._answers, scores, warned, test.predicted, failed=test.failed)
+        return FoldScores(self._answers, scores, warned, test.predicted, self._notes, test.failed)
 
 
 class _SubsetScores:

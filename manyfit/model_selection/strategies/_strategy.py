@@ -42,6 +42,7 @@ class Batch:
     specs: tuple[PipelineSpec | str, ...]
     family: Family | None = None
     reason: str = ""
+    is_sparse: bool = False  # whether X is sparse and in chunks
 
     @property
     def spec(self) -> PipelineSpec:
@@ -61,7 +62,9 @@ class Batch:
     @property
     def is_affine(self) -> bool:
         """Whether all steps before the last one are known to be linear in the columns of X."""
-        return all(affine_step_of(step.cls) or column_step_of(step.cls) for step in self.spec.steps)
+        steps = self.spec.steps
+        known = all(affine_step_of(step.cls) or column_step_of(step.cls) for step in steps)
+        return known and not (steps and self.is_sparse)
 
     @property
     def title(self) -> str:

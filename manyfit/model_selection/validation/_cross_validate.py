@@ -139,7 +139,7 @@ def _options(given: Mapping[str, Any], memory_limit: int | str | None, own: OwnK
         return_train_score=given.get("return_train_score", False),
         error_score=given["error_score"],
         verbose=int(given.get("verbose", 0)),
-        memory_limit=memory_limit_in_bytes(memory_limit),
+        memory_limit=memory_limit_in_bytes(memory_limit if own.memory_limit is None else own.memory_limit),
         return_estimator=given.get("return_estimator", False),
         engine=own.engine,
         recording=own.recording,
@@ -234,7 +234,8 @@ def _predict_in_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(**given)  # scikit-learn's own error
         getattr(given["estimator"], method)  # or the error of an estimator without it
         given.pop("method", None)
-        found = cross_validate(**given, error_score="raise", return_predictions=method)["predictions"]
+        own = {"memory_limit": own_keywords().memory_limit, "return_predictions": method}
+        found = cross_validate(**given, error_score="raise", **own)["predictions"]
         if found is None:
             raise TypeError(no_predictions(given["X"].source, method))
         if isinstance(found, list):
@@ -249,7 +250,7 @@ def _predict_in_chunks(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _take_chunks(given: dict[str, Any]) -> ChunkRows | None:
     """The rows of X if it is read in chunks; y and weights that come with X join the arguments."""
-    found = chunk_input(given["X"], given.get("y"), None)
+    found = chunk_input(given["X"], given.get("y"), own_keywords().memory_limit)
     given |= {"X": found.X if found.rows is None else None, "y": found.y}
     if found.sample_weight is not None:
         given["params"] = weights_as_params(
@@ -285,20 +286,23 @@ def _documented(function: Callable[..., Any], note: str) -> Callable[..., Any]:
 
 
 _cross_validate = _documented(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
-cross_validate = with_own_keywords(_cross_validate, predictions=True)
+cross_validate = with_own_keywords(_cross_validate, ("engine", "memory_limit", "return_predictions"))
 cross_val_score = with_own_keywords(
     _documented(
         replace_globals(model_selection.cross_val_score, _HERE, cross_validate=_cross_validate, **_SCORING),
         _SCORES,
     )
 )
-cross_val_predict = _documented(
-    _predict_in_chunks(
-        predict_on_any_device(
-            replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)
-        )
+cross_val_predict = with_own_keywords(
+    _documented(
+        _predict_in_chunks(
+            predict_on_any_device(
+                replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)
+            )
+        ),
+        _PREDICTIONS,
     ),
-    _PREDICTIONS,
+    ("memory_limit",),
 )
 validation_curve = with_own_keywords(
     _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, get_args
 
 from manyfit.model_selection.job._job import Engine
+from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import Recording, recording_of
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 
@@ -19,6 +20,7 @@ class OwnKeywords:
     """The keywords of a call, and the predictions that it has made."""
 
     engine: Engine = None
+    memory_limit: int | str | None = None
     recording: Recording | None = None
     predictions: Any = None
 
@@ -28,6 +30,10 @@ _DOCS = {
     "engine": """engine : {"sklearnex"} or None, default=None
     "sklearnex": scikit-learn-intelex makes fits that are made one by one, as in
     `manyfit.model_selection.GridSearchCV`.
+""",
+    "memory_limit": """memory_limit : int or str, default=None
+    Bytes, or a text such as ``"2GB"``, as in `manyfit.model_selection.GridSearchCV`: a larger X in a file, of
+    Dask or in blocks is read in chunks. None: half of the machine's memory for such an X, 1 GiB for others.
 """,
     "return_predictions": """return_predictions : bool or str, default=False
     Whether the result has ``"predictions"`` for the test rows of each split: those of ``predict`` (True), or
@@ -42,10 +48,11 @@ def own_keywords() -> OwnKeywords:
     return _CURRENT.get(None) or OwnKeywords()
 
 
-def with_own_keywords(function: Callable[..., Any], predictions: bool = False) -> Callable[..., Any]:
-    """A function of scikit-learn with the keyword `engine`, and `return_predictions` if it gives a dict."""
-    names = ("engine", "return_predictions") if predictions else ("engine",)
-    defaults = {"engine": None, "return_predictions": False}
+def with_own_keywords(
+    function: Callable[..., Any], names: tuple[str, ...] = ("engine", "memory_limit")
+) -> Callable[..., Any]:
+    """A function of scikit-learn with some of the keywords; one with `return_predictions` gives a dict."""
+    defaults = {"engine": None, "memory_limit": None, "return_predictions": False}
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -69,7 +76,8 @@ def with_own_keywords(function: Callable[..., Any], predictions: bool = False) -
 
 
 def _read(function: Callable[..., Any], given: dict[str, Any]) -> OwnKeywords:
-    engine, wanted = given["engine"], given.get("return_predictions", False)
+    engine, wanted = given.get("engine"), given.get("return_predictions", False)
+    memory_limit_in_bytes(given["memory_limit"])  # raises if it is none
     if engine is not None:
         if engine not in get_args(get_args(Engine)[0]):
             raise ValueError(f"engine of {function.__name__} should be 'sklearnex' or None; got {engine!r}.")
@@ -80,4 +88,4 @@ def _read(function: Callable[..., Any], given: dict[str, Any]) -> OwnKeywords:
             f"return_predictions={wanted!r} is for searches; {function.__name__} has one setting. Use True,"
             " or the name of a method."
         )
-    return OwnKeywords(engine, recording)
+    return OwnKeywords(engine, given["memory_limit"], recording)

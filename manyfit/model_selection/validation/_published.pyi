@@ -51,6 +51,7 @@ def cross_val_predict(
     params: Any = ...,
     pre_dispatch: Any = ...,
     method: Any = ...,
+    memory_limit: Any = ...,
 ) -> Any: ...
 def cross_val_score(
     estimator: Any,
@@ -66,6 +67,7 @@ def cross_val_score(
     pre_dispatch: Any = ...,
     error_score: Any = ...,
     engine: Any = ...,
+    memory_limit: Any = ...,
 ) -> Any: ...
 def cross_validate(
     estimator: Any,
@@ -84,6 +86,7 @@ def cross_validate(
     return_indices: Any = ...,
     error_score: Any = ...,
     engine: Any = ...,
+    memory_limit: Any = ...,
     return_predictions: Any = ...,
 ) -> Any: ...
 def learning_curve(
@@ -105,6 +108,7 @@ def learning_curve(
     return_times: Any = ...,
     params: Any = ...,
     engine: Any = ...,
+    memory_limit: Any = ...,
 ) -> Any: ...
 def permutation_test_score(
     estimator: Any,
@@ -144,4 +148,5 @@ def validation_curve(
     error_score: Any = ...,
     params: Any = ...,
     engine: Any = ...,
+    memory_limit: Any = ...,
 ) -> Any: ...

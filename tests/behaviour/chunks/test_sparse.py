@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import weakref
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
@@ -17,7 +16,7 @@ from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from manyfit.estimators import GaussianNB as OwnNaiveBayes
@@ -28,52 +27,19 @@ from manyfit.estimators import TruncatedSVD
 from manyfit.estimators.chunks import methods
 from manyfit.folds import Blocks
 from manyfit.model_selection import GridSearchCV, cross_val_score
-
-rng = np.random.default_rng(0)
-N, WORDS = 601, [f"word{k}" for k in range(40)]
-Y = rng.integers(0, 3, size=N)
-TEXTS = [" ".join(rng.choice(WORDS[8 * c : 8 * c + 24], size=rng.integers(1, 17))) for c in Y]
-COUNTS = HashingVectorizer(n_features=64, alternate_sign=False, norm=None).transform(TEXTS)
-SHARES = HashingVectorizer(n_features=64, alternate_sign=False).transform(TEXTS)
-SIGNED = HashingVectorizer(n_features=64).transform(TEXTS)
-LIMIT = 40_000  # bytes: X has more, and each block is read by itself
-OPTIONS = {"refit": False, "memory_limit": LIMIT, "return_train_score": True}
-
-
-def blocks(X, rows=50, y=Y, weights=None, calls=None):
-    """Blocks of sparse rows."""
-
-    def read():
-        if calls is not None:
-            calls.append(0)
-        for start in range(0, X.shape[0], rows):
-            own = slice(start, start + rows)
-            yield (X[own], y[own]) if weights is None else (X[own], y[own], weights[own])
-
-    return Blocks(read)
-
-
-def lazy(X, rows=50, known=True):
-    """A Dask array whose chunks are sparse."""
-    parts = [
-        da.from_delayed(
-            dask.delayed(X[start : start + rows]),
-            shape=(min(rows, X.shape[0] - start) if known else np.nan, X.shape[1]),
-            dtype=X.dtype,
-            meta=scipy.sparse.csr_array((0, 0), dtype=X.dtype),
-        )
-        for start in range(0, X.shape[0], rows)
-    ]
-    return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
-
-
-def require_equal(search, expected, **tol):
-    names = [name for name in expected.cv_results_ if name.startswith("split")]
-    assert names
-    for name in names:
-        np.testing.assert_allclose(
-            search.cv_results_[name], expected.cv_results_[name], err_msg=name, **tol or {"rtol": 1e-14}
-        )
+from tests.behaviour.chunks._sparse import (
+    COUNTS,
+    LIMIT,
+    OPTIONS,
+    SHARES,
+    SIGNED,
+    TEXTS,
+    N,
+    Y,
+    blocks,
+    lazy,
+    require_equal,
+)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +79,7 @@ def test_a_dask_array_of_sparse_chunks(known):
 
 
 def test_weights_of_blocks():
-    weights, grid = rng.uniform(0.5, 2.0, size=N), {"alpha": [0.01, 1.0]}
+    weights, grid = np.random.default_rng(1).uniform(0.5, 2.0, size=N), {"alpha": [0.01, 1.0]}
     search = GridSearchCV(MultinomialNB(), grid, **OPTIONS).fit(blocks(SHARES, weights=weights))
     expected = SklearnSearch(MultinomialNB(), grid, refit=False, return_train_score=True)
     require_equal(search, expected.fit(SHARES, Y, sample_weight=weights))
@@ -253,6 +219,22 @@ def test_validation_and_predictions(monkeypatch):
     np.testing.assert_array_equal(found, expected_scores(MultinomialNB(), SHARES, Y))
 
 
+@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB()])
+def test_a_negative_number_fails_the_fits_that_train_on_it(model):
+    X = COUNTS.copy()
+    X.data[X.indptr[200]] = -1.0
+    options = {"cv": KFold(3), "refit": False, "return_train_score": True}
+    with pytest.warns(FitFailedWarning, match="2 fits failed"), pytest.warns(UserWarning, match="non-finite"):
+        expected = SklearnSearch(model, {"alpha": [0.1]}, **options).fit(X, Y)
+    with (
+        pytest.warns(FitFailedWarning, match="training rows have negative numbers"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search = GridSearchCV(model, {"alpha": [0.1]}, memory_limit=LIMIT, **options).fit(blocks(X))
+    assert search.report_.fits_done == 0 and np.isnan(search.cv_results_["split1_test_score"]).all()
+    require_equal(search, expected)
+
+
 # What is refused
 
 
@@ -268,20 +250,37 @@ def test_validation_and_predictions(monkeypatch):
                 f"steps before {type(model).__name__}, here {type(step).__name__}, "
                 "do not read sparse chunks. .* Leave the steps out, or apply those that need no fit",
             )
-            for step, model in (
-                (MaxAbsScaler(), LogisticRegression()),
-                (StandardScaler(with_mean=False), LogisticRegression()),
-                (SelectKBest(chi2), MultinomialNB()),
-            )
+            for step, model in ((MaxAbsScaler(), Ridge()), (SelectKBest(chi2), MultinomialNB()))
         ),
-        (MultinomialNB(), SIGNED, "X has negative numbers, and counts have none"),
+        (
+            make_pipeline(StandardScaler(with_mean=False), MultinomialNB()),
+            SHARES,
+            "rounding in StandardScaler could decide",
+        ),
+        (make_pipeline(StandardScaler(), LogisticRegression()), SHARES, "cannot centre .* with_mean=False"),
+        (
+            make_pipeline(Normalizer().set_output(transform="pandas"), MultinomialNB()),
+            SHARES,
+            "the output of Normalizer is set to 'pandas'",
+        ),
+        (MultinomialNB(), SIGNED, "the training rows have negative numbers, and counts have none"),
         (
             MultinomialNB(),
             COUNTS.toarray(),
             r"reads sparse chunks, as scipy.sparse.csr_array\(block\) makes them",
         ),
     ],
-    ids=["moments", "GaussianNB", "scaled", "standardised", "selected", "negative", "dense"],
+    ids=[
+        "moments",
+        "GaussianNB",
+        "scaled",
+        "selected",
+        "rounded",
+        "centred",
+        "frames",
+        "negative",
+        "dense",
+    ],
 )
 def test_refusals(model, X, reason):
     with pytest.raises(TypeError, match=reason):

@@ -139,6 +139,35 @@ def test_a_category_of_one_fold_has_no_score_there_as_in_scikit_learn(row, encod
         )
 
 
+@pytest.mark.parametrize("row", [0, N - 1], ids=["first", "last"])
+@pytest.mark.parametrize(
+    ("encoder", "last"),
+    [
+        (OneHotEncoder(handle_unknown="warn"), Ridge()),
+        (OneHotEncoder(handle_unknown="warn", min_frequency=2000), Ridge()),
+        (OneHotEncoder(handle_unknown="infrequent_if_exist", drop="first", sparse_output=False), Ridge()),
+        (OneHotEncoder(handle_unknown="ignore", drop="first"), LogisticRegression(tol=1e-6)),
+        (OneHotEncoder(handle_unknown="warn", categories=[["x", "y"]]), Ridge()),
+    ],
+    ids=["warn", "infrequent", "dropped", "iterations", "given"],
+)
+def test_a_category_of_one_fold_of_which_scikit_learn_warns(row, encoder, last):
+    frame, y = FRAME.copy(), Y if isinstance(last, Ridge) else LABELS
+    frame.loc[row, "zone"] = "rare"
+    parameter = "ridge__alpha" if isinstance(last, Ridge) else "logisticregression__C"
+    model, grid = _mixed(encoder, last), {parameter: [0.1, 10.0]}
+    options = {"cv": KFold(5), "return_train_score": True, "refit": False}
+    with pytest.warns(UserWarning, match="Found unknown") as expected_warnings:
+        expected = SklearnSearch(model, grid, **options).fit(frame, y)
+    with pytest.warns(UserWarning, match="Found unknown") as warned:
+        search = GridSearchCV(model, grid, memory_limit=8_000, **options).fit(blocks(frame, 30, y))
+    assert {str(one.message) for one in warned} == {str(one.message) for one in expected_warnings}
+    assert search.report_.fits_done == 0
+    for name in (name for name in expected.cv_results_ if name.startswith("split")):
+        tol = {"rtol": 1e-12} if isinstance(last, Ridge) else {"rtol": 0.0, "atol": 1e-5}
+        np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], err_msg=name, **tol)
+
+
 def test_training_rows_of_a_category_that_is_not_given_fail_the_fit():
     """All splits train on the rare category but the first, whose test row has it."""
     frame = FRAME.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
+import manyfit.model_selection
 from manyfit.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -36,6 +39,37 @@ MODEL = make_pipeline(StandardScaler(), Ridge())
 @pytest.fixture(autouse=True)
 def _little_memory(monkeypatch):
     monkeypatch.setattr(_chunk_inputs, "half_of_memory", lambda: limit_for(X, 30))
+
+
+CALLS = {
+    "cross_validate": {},
+    "cross_val_score": {},
+    "cross_val_predict": {},
+    "validation_curve": {"param_name": "ridge__alpha", "param_range": [0.1, 10.0]},
+    "learning_curve": {},
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_memory_limit(name, monkeypatch):
+    monkeypatch.setattr(_chunk_inputs, "half_of_memory", lambda: 2**30)
+    function = getattr(manyfit.model_selection, name)
+    expected = getattr(sklearn.model_selection, name)(MODEL, X, Y, **CALLS[name])
+    for limit, most in ((limit_for(X, 30), 30), (None, N)):
+        file = Dataset(X, (30, 6))
+        found = function(MODEL, file, Y, memory_limit=limit, **CALLS[name])
+        assert max(file.reads) == most
+        if name == "cross_validate":
+            found, expected_one = found["test_score"], expected["test_score"]
+        else:
+            expected_one = expected
+        for one, other in zip(found, expected_one, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11)
+    with pytest.raises(ValueError, match="memory_limit should be bytes or a text like '512MB'"):
+        function(MODEL, X, Y, memory_limit="much", **CALLS[name])
+    parameter = inspect.signature(function).parameters["memory_limit"]
+    assert parameter.kind is parameter.KEYWORD_ONLY and parameter.default is None
+    assert "memory_limit : int or str" in function.__doc__
 
 
 def test_cross_validate():

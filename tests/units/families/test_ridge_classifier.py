@@ -7,6 +7,8 @@ import pytest
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import LabelBinarizer, PolynomialFeatures, StandardScaler
 
@@ -106,13 +108,34 @@ def test_what_is_not_served_is_named():
         next(iter(family.fit_many(RidgeClassifier(), [{"alpha": 1.0}], data)))
 
 
+@pytest.mark.parametrize("n_classes", [3, 4])
+@pytest.mark.parametrize("more", [{}, {"return_train_score": True}], ids=["test", "train"])
+def test_a_class_that_a_training_part_lacks(n_classes, more):
+    y = np.where(np.arange(N) < N // 5, n_classes - 1, np.arange(N) % (n_classes - 1))
+    cv = [(np.arange(N // 5, N), np.arange(N // 5)), (np.arange(N // 2), np.arange(N // 2, N))]
+    assert both(RidgeClassifier(), {"alpha": ALPHAS}, y, cv=cv, **more).left_to_sklearn == {}
+    report = both(BEHIND_SQUARES, {"ridgeclassifier__alpha": ALPHAS}, y, cv=cv, scoring="f1_macro", **more)
+    assert report.left_to_sklearn == {}
+    one_by_one = OneVsRestClassifier(RidgeClassifier())
+    assert both(one_by_one, {"estimator__alpha": ALPHAS}, y, cv=cv, **more).left_to_sklearn == {}
+    alone = LeaveOneOut() if n_classes == 3 else KFold(N // 2)
+    y[0] = n_classes
+    assert both(RidgeClassifier(), {"alpha": ALPHAS}, y, cv=alone).left_to_sklearn == {}
+
+
+def test_a_training_part_of_one_class():
+    cv = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(N // 4, N), np.arange(N // 4))]
+    report = both(RidgeClassifier(), {"alpha": ALPHAS}, np.arange(N) >= N // 2, cv=cv)
+    assert report.left_to_sklearn == {"the training rows have one class": 3}
+
+
 @pytest.mark.parametrize(
     ("y", "reason"),
     [
-        (np.where(np.arange(N) < N // 5, 2, np.arange(N) % 2), "a class is missing in a training part"),
+        (np.full(N, 2), "y has one class"),
         (np.c_[CODES, CODES], "y has several columns"),
     ],
-    ids=["missing", "two columns"],
+    ids=["one", "two columns"],
 )
 def test_labels_that_are_not_served_are_named(y, reason):
     cv = [(np.arange(N // 5, N), np.arange(N // 5)), (np.arange(N // 2), np.arange(N // 2, N))]

@@ -70,7 +70,7 @@ class _DaskSource(ChunkRows):
             from dask.delayed import delayed
 
             parts = np.reshape(self.X.to_delayed(), (len(_keys(self.X)), -1))[:, 0]
-            self.take_lengths(compute(*map(delayed(len), parts)))
+            self.take_lengths(compute(*map(delayed(_length), parts)))
         return True
 
     def blocks_of(self, start: int, stop: int) -> range:
@@ -166,13 +166,13 @@ class DaskSparseRows(_DaskSource, SparseRows):
         self._open(X, "files that Blocks reads")
 
     def read_part(self, k: int, columns: Sequence[int] | None = None) -> Any:
-        row = self.X.blocks[k]
-        parts = [self.compute(row.blocks[:, j]) for j in range(row.numblocks[1])]
+        if self._taken:
+            parts = list(self._taken[k])
+        else:
+            row = self.X.blocks[k]
+            parts = [self.compute(row.blocks[:, j]) for j in range(row.numblocks[1])]
         part = parts[0] if len(parts) == 1 else hstack(parts, format="csr")
         return part if columns is None else part[:, columns]
-
-    def why_not_on_workers(self) -> str:
-        return SparseRows.why_not_on_workers(self)
 
 
 def _dense(part: Any) -> Array:
@@ -249,6 +249,10 @@ def _nbytes(part: Any) -> int:
     if issparse(part):
         return sparse_bytes(part)
     return int(part.nbytes) if isinstance(part, np.ndarray) else int(part.memory_usage(deep=True).sum())
+
+
+def _length(part: Any) -> int:
+    return int(part.shape[0])
 
 
 def _is_persisted(X: Any) -> bool:

@@ -66,7 +66,6 @@ class HalvingSearch(SharedSearch):
         """
         self._validate_params()  # type: ignore[attr-defined]
         with attributes_restored(self):
-            self._n_samples_orig = num_samples(X)
             setup = make_setup(self, X, y, params)
             return plan_rounds(self, setup, list_rounds(self, setup.n_splits), self._why_anew())
 
@@ -83,7 +82,6 @@ class HalvingSearch(SharedSearch):
         self : object
             The fitted search, with scikit-learn's attributes and `report_`.
         """
-        self._n_samples_orig = num_samples(X)
         ensembles = self._ensembles()
         if ensembles is None:
             super().fit(X, y, **params)
@@ -96,6 +94,11 @@ class HalvingSearch(SharedSearch):
         # The choice is a method of the class, after which scikit-learn's base sets no score.
         self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
         return self
+
+    def _check_input_parameters(self, X: Any, y: Any, split_params: Any) -> None:
+        """As scikit-learn's, with the rows that X has once it is loaded, or read in chunks."""
+        self._n_samples_orig = num_samples(X)
+        super()._check_input_parameters(X=X, y=y, split_params=split_params)  # type: ignore[misc]
 
     def _why_anew(self) -> str:
         """Why no fit goes on from one of the round before; empty if some may."""

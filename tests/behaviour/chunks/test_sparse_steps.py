@@ -1,0 +1,87 @@
+"""Steps before the estimator of a search over sparse chunks have the scores of the matrix in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Binarizer, MaxAbsScaler, Normalizer, StandardScaler
+from sklearn.svm import LinearSVC
+
+from manyfit.model_selection import GridSearchCV
+from tests.behaviour.chunks._sparse import (
+    COUNTS,
+    LIMIT,
+    SHARES,
+    SIGNED,
+    TEXTS,
+    Y,
+    blocks,
+    lazy,
+    require_equal,
+)
+
+STEPS = [
+    (TfidfTransformer(), COUNTS),
+    (TfidfTransformer(norm="l1", sublinear_tf=True, smooth_idf=False), COUNTS[:, np.unique(COUNTS.indices)]),
+    (TfidfTransformer(use_idf=False), COUNTS),
+    (MaxAbsScaler(), COUNTS),
+    (Normalizer("max"), COUNTS),
+    (Binarizer(threshold=0.2), SHARES),
+    (make_pipeline(Binarizer(), TfidfTransformer(), MaxAbsScaler()), COUNTS),
+]
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize(
+    "cv", [KFold(4), StratifiedKFold(3, shuffle=True, random_state=0)], ids=["KFold", "shuffled"]
+)
+@pytest.mark.parametrize(("step", "X"), STEPS, ids=[str(k) for k in range(len(STEPS))])
+def test_steps_before_families_that_count(step, X, cv):
+    model = Pipeline([("step", step), ("model", ComplementNB())])
+    grid = {"model": [MultinomialNB(), ComplementNB(), BernoulliNB(binarize=0.3)], "model__alpha": [0.1, 1.0]}
+    options = {"scoring": ["accuracy", "neg_log_loss"], "cv": cv, "refit": False, "return_train_score": True}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(X))
+    assert search.report_.fits_done == 0
+    require_equal(search, SklearnSearch(model, grid, **options).fit(X, Y))
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize(
+    ("step", "X"),
+    [*STEPS, (StandardScaler(with_mean=False), SIGNED)],
+    ids=[str(k) for k in range(len(STEPS) + 1)],
+)
+def test_steps_before_iterations(step, X):
+    model = Pipeline([("step", step), ("model", LogisticRegression(tol=1e-6))])
+    grid = {"model__C": [0.1, 1.0]}
+    options = {"scoring": "neg_log_loss", "cv": KFold(2), "refit": False, "return_train_score": True}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(X, 100))
+    assert search.report_.fits_done == 0
+    require_equal(search, SklearnSearch(model, grid, **options).fit(X, Y), rtol=0.0, atol=1e-5)
+
+
+def test_settings_of_steps_and_columns_without_an_entry():
+    wide = HashingVectorizer(n_features=2**12, alternate_sign=False, norm=None).transform(TEXTS)
+    model = make_pipeline(TfidfTransformer(), LinearSVC(tol=1e-6, dual=False))
+    grid = {"tfidftransformer__norm": ["l1", "l2"], "linearsvc__C": [0.1]}
+    y = (Y > 1).astype(int)
+    options = {"cv": ShuffleSplit(2, random_state=0), "refit": False}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(lazy(wide, 100), y)
+    assert search.report_.fits_done == 0
+    require_equal(search, SklearnSearch(model, grid, **options).fit(wide, y))
+
+
+def test_nan_behind_a_step_names_its_row():
+    X = SHARES.copy()
+    X.data[X.indptr[200]] = np.nan
+    for model in (MultinomialNB(), LogisticRegression()):
+        with pytest.raises(ValueError, match="NaN or infinity, first in row 200 of 601"):
+            GridSearchCV(make_pipeline(TfidfTransformer(), model), {}, refit=False, memory_limit=LIMIT).fit(
+                blocks(X)
+            )
