@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
@@ -19,7 +19,13 @@ import manyfit
 from manyfit import estimators, metrics
 from manyfit.arrays import array_of_frame, container_kind, container_to_host, frame_of_array, is_array
 from manyfit.exceptions import HostFallbackError
-from manyfit.model_selection import GridSearchCV, cross_val_predict, cross_validate, permutation_test_score
+from manyfit.model_selection import (
+    GridSearchCV,
+    IncrementalSearchCV,
+    cross_val_predict,
+    cross_validate,
+    permutation_test_score,
+)
 from tests.device.estimators import _fake_cuml as fake
 
 rng = np.random.default_rng(0)
@@ -130,11 +136,45 @@ def test_cross_validation(frames):
         )
 
 
+@pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
+@pytest.mark.parametrize("kind", ["frames", "arrays"])
+def test_a_sample_of_rows(frames, kind):
+    X, y = frames.DataFrame(FRAME), frames.Series(NUMBERS)
+    given = (X, y) if kind == "frames" else (array_of_frame(X) + 0.0, array_of_frame(y))
+    weights = pd.Series(rng.random(90))
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 10.0]}, cv=FOLDS, sample=60)
+    np.random.seed(0)  # which draws the rows
+    wanted = clone(search).fit(FRAME, NUMBERS, sample_weight=weights)
+    np.random.seed(0)
+    found = search.fit(*given, sample_weight=frames.Series(weights) if kind == "frames" else weights)
+    assert found.best_score_ == pytest.approx(wanted.best_score_, rel=1e-9)
+    np.testing.assert_array_equal(found.sample_indices_, wanted.sample_indices_)
+
+
+@pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
+@pytest.mark.parametrize("kind", ["frames", "arrays"])
+def test_incremental_searches_train_on_the_host(frames, kind):
+    X, y = frames.DataFrame(FRAME), frames.Series(NUMBERS)
+    given = (X, y) if kind == "frames" else (array_of_frame(X) + 0.0, array_of_frame(y))
+    search = IncrementalSearchCV(
+        SGDRegressor(random_state=0),
+        {"alpha": [1e-4, 1.0]},
+        n_initial_parameters=2,
+        max_iter=3,
+        random_state=0,
+    )
+    rows = FRAME if kind == "frames" else FRAME.to_numpy()
+    wanted = clone(search).fit(rows, NUMBERS)
+    found = search.fit(*given)
+    assert found.best_score_ == wanted.best_score_
+    np.testing.assert_array_equal(found.predict(given[0]), wanted.predict(rows))
+
+
 @pytest.mark.parametrize("kind", ["frames", "arrays"])
 def test_permutations_are_made_on_the_host(frames, kind):
     wanted = permutation_test_score(Ridge(), FRAME, NUMBERS, cv=FOLDS, n_permutations=5, random_state=0)
     X, y = frames.DataFrame(FRAME), frames.Series(NUMBERS)
-    given = (X, y) if kind == "frames" else (array_of_frame(X), array_of_frame(y))
+    given = (X, y) if kind == "frames" else (array_of_frame(X) + 0.0, array_of_frame(y))
     options = {"cv": FOLDS, "n_permutations": 5, "random_state": 0}
     with manyfit.config_context(host_fallback="ignore"):
         found = permutation_test_score(Ridge(), *given, **options)

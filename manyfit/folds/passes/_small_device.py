@@ -14,7 +14,6 @@ from manyfit.arrays import block_size, device, to_device_of
 from manyfit.folds._blas_threads import before_pass
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.passes._device import (
-    BLOCK_VALUES,
     OF_GRADIENT,
     DeviceArray,
     DevicePasses,
@@ -25,6 +24,9 @@ from manyfit.folds.passes._device import (
 )
 from manyfit.folds.passes._protocol import Curvature, Residual
 from manyfit.folds.splits._atoms import Array, Rows
+
+# Numbers of a pass over a small X, with its rows: 32 MiB of float64, which are kept beside X.
+SMALL_VALUES = 2**22
 
 
 class SmallDevicePasses(DevicePasses):
@@ -89,7 +91,7 @@ class SmallDevicePasses(DevicePasses):
         """Whether one block holds all rows with temporaries of `width` numbers a row."""
         n = int(self._ends[-1])
         # Smaller blocks are asked for where memory has run out.
-        return n * (self.X.shape[1] + width) <= BLOCK_VALUES and block_size(n) == n
+        return n * (self.X.shape[1] + width) <= SMALL_VALUES and block_size(n) == n
 
     def _rows(self) -> tuple[DeviceArray, DeviceArray]:
         """The rows of all atoms, one atom after the other, less the origin, and their index."""

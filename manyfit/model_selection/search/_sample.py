@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from manyfit._compat import check_method_params, num_samples, safe_indexing, safe_split
-from manyfit.folds import ChunkRows
+from manyfit.arrays import is_xp_array
+from manyfit.folds import ChunkRows, take_rows
 from manyfit.model_selection.job._chunk_inputs import IndexedRows
 from manyfit.model_selection.planning._plan import Plan
 
@@ -47,6 +48,9 @@ class Sample:
 
         Raises MemoryError if X is read in chunks, and the sample takes more than `limit` bytes.
         """
+        if is_xp_array(X):
+            cut = [self._cut(value) for value in (X, y, *params.values())]
+            return cut[0], cut[1], dict(zip(params, cut[2:], strict=True))
         params = check_method_params(X, params=params, indices=self.rows)
         if not isinstance(X, IndexedRows):
             return *safe_split(estimator, X, y, self.rows), params
@@ -61,6 +65,13 @@ class Sample:
                 f"{limit:,}. Set a smaller sample, or a larger memory_limit."
             )
         return rows.load_rows(self.rows), y, params
+
+    def _cut(self, value: Any) -> Any:
+        """The rows of a value that has one for each row of X; any other value."""
+        if is_xp_array(value):
+            return take_rows(value, self.rows)
+        has_rows = hasattr(value, "__len__") and not isinstance(value, str) and num_samples(value) == self.n
+        return safe_indexing(value, self.rows) if has_rows else value
 
     def note(self, plan: Plan) -> Plan:
         """The plan of a search on the sample, which says so."""

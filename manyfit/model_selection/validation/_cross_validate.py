@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import is_fit_and_score, num_samples, replace_globals, unwrap_delayed
-from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
+from manyfit.arrays import compute_dask_inputs
 from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, prepare_rows
@@ -30,7 +30,7 @@ from manyfit.model_selection.job._predictions import METHODS
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
-from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
+from manyfit.model_selection.planning.places._data_location import copy_to_host, place_data
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import run
@@ -177,11 +177,8 @@ def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
                     f"{read_for_shared_fits(given['X'].source)} Leave it out, or pass an X that memory "
                     "holds, such as a sample of the rows."
                 )
-            data = {name: given[name] for name in ("X", "y", "groups") if name in given}
-            on_device = [value for value in data.values() if is_xp_array(value)]
-            if on_device:
-                warn_moved_to_host("learning_curve", on_device, "incremental learning works on the host")
-                given |= {name: TransferCache()(value) for name, value in data.items()}
+            data: dict[str, Any] = {name: given[name] for name in ("X", "y", "groups") if name in given}
+            given |= copy_to_host("learning_curve", "incremental learning works on the host", data)
         return function(**given)
 
     return learning_curve

@@ -13,10 +13,9 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import replace_globals, unwrap_delayed
-from manyfit.arrays import TransferCache, container_kind
 from manyfit.folds import Unsupported
 from manyfit.model_selection.moment_scores import NEAR, TargetScores, draw_fixed_splits
-from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
+from manyfit.model_selection.planning.places._data_location import copy_to_host
 
 # Bytes of permuted targets that are answered together. Larger blocks would spend their time on fresh memory.
 BLOCK_BYTES = 2**24
@@ -77,16 +76,11 @@ class PermutedFits:
 
 def _move_to_host(given: dict[str, Any]) -> None:
     """Copy data of a device to the host, where y is permuted, with the warning of a host fallback."""
-    values = {name: given[name] for name in ("X", "y", "groups")}
-    on_device = [value for value in values.values() if container_kind(value) is not None]
-    if not on_device:
-        return
-    warn_moved_to_host("permutation_test_score", on_device, "it permutes y on the host")
-    to_host = TransferCache()
-    given |= {name: to_host(value) for name, value in values.items()}
+    move = partial(copy_to_host, "permutation_test_score", "it permutes y on the host")
+    given |= move({name: given[name] for name in ("X", "y", "groups")})
     for option in ("params", "fit_params"):
         if given.get(option):
-            given[option] = {name: to_host(value) for name, value in given[option].items()}
+            given[option] = move(given[option])
 
 
 def permute_on_moments(function: Callable[..., Any], module: str) -> Callable[..., Any]:

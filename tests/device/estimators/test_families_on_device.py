@@ -16,6 +16,7 @@ from manyfit.estimators import family_of
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.folds import PassData, Splits, wrap_rows
+from manyfit.folds.passes import _small_device
 from tests._covering import spread
 from tests.behaviour.metrics._crossings import crossings, there
 
@@ -109,8 +110,10 @@ def test_answers_in_any_library(xp, device, name):
 
 
 @pytest.mark.invariant("Iterating families neither transfer nor copy the rows of a device")
-def test_nothing_of_the_size_of_the_rows_crosses_or_is_copied():
+def test_nothing_of_the_size_of_the_rows_crosses_or_is_copied(monkeypatch):
+    """Of an X that is not small: here, one for which the limit of a small one is too low."""
     n, p = 40_000, 30
+    monkeypatch.setattr(_small_device, "SMALL_VALUES", n * p)
     big = rng.normal(size=(n, p))
     y = (big[:, 0] + rng.normal(size=n) > 0).astype(int)
     away = there(big)

@@ -226,7 +226,7 @@ def test_a_pass_of_few_columns_takes_few_calls(n_columns, watch):
         return rows.residual(Z, own, columns)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "BLOCK_VALUES", most)
+        patch.setattr(small, "SMALL_VALUES", most)
         found = passes.gradient(theta, counts, residual)
     assert (read == [N]) is (n_columns == 1) and sum(read) == N
     alike(

@@ -12,6 +12,7 @@ from manyfit._compat import DEVICE_TAKES_HOST_INDICES, map_scorers
 from manyfit._config import get_config
 from manyfit.arrays import (
     Place,
+    TransferCache,
     container_kind,
     container_place,
     default_gpu,
@@ -263,6 +264,18 @@ def _as_array(value: Any, n: int) -> Any:
     """An array for lists of n, and for pandas' and other series of the host; anything else as it is."""
     framed = hasattr(value, "__array__") and not is_array(value) and container_kind(value) is None
     return np.asarray(value) if framed or (isinstance(value, list | tuple) and len(value) == n) else value
+
+
+def copy_to_host(caller: str, why: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Data as they are, or all of them on the host if any lies on a device; that is a host fallback."""
+    on_device = [value for value in data.values() if container_kind(value) is not None]
+    if not on_device:
+        return dict(data)
+    warn_moved_to_host(caller, on_device, why)
+    to_host = TransferCache()
+    return {
+        name: to_host(frame_of_array(value) if is_xp_array(value) else value) for name, value in data.items()
+    }
 
 
 def warn_moved_to_host(estimator: str, arrays: Iterable[Any], why: str) -> None:

@@ -37,8 +37,10 @@ from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.planning.places._data_location import copy_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import n_workers
+from manyfit.model_selection.search._base import accept_device_data
 from manyfit.model_selection.search._options import COUNT, OPTIONS
 from manyfit.model_selection.search._setup import weights_of
 from manyfit.model_selection.search.adaptive.incremental._chunk_training import ChunkTrainer
@@ -64,6 +66,7 @@ Groups = Mapping[str, tuple[Schedule, list[Any]]]
 """Schedules, and the names of their models, by prefix."""
 
 
+@accept_device_data
 class IncrementalSearch(SklearnBaseSearchCV):
     """The base of the incremental searches: it trains, scores and drops models as schedules say."""
 
@@ -178,6 +181,10 @@ class IncrementalSearch(SklearnBaseSearchCV):
         self._check_estimator()
         classes = fit_params.pop("classes", None)
         X, y, given = load_inputs(self, X, y, fit_params)
+        X, y, *values = copy_to_host(
+            type(self).__name__, "it trains models on the host", {"X": X, "y": y, **given}
+        ).values()
+        given = dict(zip(given, values, strict=True))
         if isinstance(X, IndexedRows) and isinstance(X.source, ChunkRows):
             X.source.count()
         given = check_method_params(X, params=given)
