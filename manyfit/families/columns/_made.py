@@ -15,12 +15,12 @@ from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 
 class PolynomialFeaturesStep(ColumnStep):
-    """PolynomialFeatures (1.9), also behind scalers and imputers of single columns."""
+    """PolynomialFeatures (1.9), also behind scalers and imputers of single columns, and behind encoders."""
 
     serves = (PolynomialFeatures,)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
-        parts = columns.numbers_of(step)
+        parts = columns.numbers_of(step, encoded=True)
         fitted = clone(step).set_output(transform="default").fit(np.zeros((1, len(parts))))
         columns.fold.encoding.require_room(fitted.n_output_features_)
         return columns.changed([product_columns(columns.fold, parts, fitted.powers_)])

@@ -16,7 +16,7 @@ from manyfit.folds._row_index import n_rows
 from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import EncodedFold, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
-from manyfit.folds.encodings._known_numbers import KnownNumbers, SummedNumbers, apply_function
+from manyfit.folds.encodings._known_numbers import CodeNumbers, KnownNumbers, SummedNumbers, apply_function
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.moments._classes import merge_spreads
 from manyfit.folds.moments._host import evenly_spread, median_row
@@ -50,6 +50,8 @@ class ChunkEncoding(ChunkSums, Encoding):
     # Columns
 
     def derived(self, j: int, function: Function) -> tuple[Array, float]:
+        if isinstance(function, CodeNumbers):
+            return super().derived(j, function)
         middle = self.middle_of(j, function)  # refuses numbers that steps cannot read
         return self.table.numbers(j, function), middle
 
@@ -57,7 +59,7 @@ class ChunkEncoding(ChunkSums, Encoding):
         return self.table.sums(j, function).middle
 
     def number_has_gaps(self, j: int, function: Function) -> bool:
-        return self.table.sums(j, function).has_gaps
+        return not isinstance(function, CodeNumbers) and self.table.sums(j, function).has_gaps
 
     def known(self, column: NumberColumn, fold: EncodedFold) -> KnownNumbers:
         sums, start = self.table.sums(column.j, column.function), 0

@@ -94,6 +94,12 @@ class LinearColumns:
         rows, columns, numbers = map(np.concatenate, zip(empty, *self.entries, strict=True))
         return rows, columns, numbers
 
+    @property
+    def by_column(self) -> list[tuple[Array, Array]]:
+        """Rows and numbers of the entries of each column."""
+        rows, columns, numbers = self._joined
+        return [(rows[columns == k], numbers[columns == k]) for k in range(self.width)]
+
     def matrix(self, height: int) -> Any:
         """The matrix, of shape (height, p), as a sparse array."""
         rows, columns, numbers = self._joined
@@ -213,11 +219,15 @@ class FoldColumns:
         found = [part.dtype for part in self.parts if isinstance(part, NumberColumn | LinearColumns)]
         return np.result_type(*found) if found else FLOAT64
 
-    def numbers_of(self, step: Any) -> tuple[NumberColumn, ...]:
-        """The columns as numbers that a step reads; raises `Unsupported` for gaps and for float32."""
+    def numbers_of(self, step: Any, encoded: bool = False) -> tuple[NumberColumn, ...]:
+        """The columns as numbers that a step reads; raises `Unsupported` for gaps and for float32.
+
+        If `encoded`, these may be numbers that an encoder has made of categories.
+        """
         name = type(step).__name__
-        numbers = tuple(part for part in self.parts if isinstance(part, NumberColumn))
-        for part in self.parts:
+        parts = [one for part in self.parts for one in self._coded(part)] if encoded else self.parts
+        numbers = tuple(part for part in parts if isinstance(part, NumberColumn))
+        for part in parts:
             if not isinstance(part, NumberColumn):
                 raise Unsupported(f"{name} reads {self.name_of(part)}, which is not numbers of X")
             if self.fold.has_gaps(part):
@@ -225,6 +235,13 @@ class FoldColumns:
         if self.dtype == np.float32 or self.is_rounded:
             raise Unsupported(f"{name} reads numbers of float32")
         return numbers
+
+    def _coded(self, part: Part) -> Sequence[Part]:
+        """The columns that an encoder has made of categories, one by one, as numbers; others as they are."""
+        if not isinstance(part, LinearColumns) or part.stored is not None or part.constant.any():
+            return (part,)
+        coded = [self.fold.encoding.coded(*entries) for entries in part.by_column]
+        return [NumberColumn(j, numbers, dtype=part.dtype) for j, numbers in coded]
 
     def name_of(self, part: Part) -> str:
         """The name of a column, for messages."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
-from manyfit.folds.encodings._known_numbers import KnownNumbers, apply_function
+from manyfit.folds.encodings._known_numbers import CodeNumbers, KnownNumbers, apply_function
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.splits._atoms import Array
@@ -101,7 +101,12 @@ class Encoding(MixedRows):
         return f"column {self.table.names[j]!r}"
 
     def derived(self, j: int, function: Callable[[Array], Array] | None) -> tuple[Array, float]:
-        """A column of numbers, NaN in gaps, behind an elementwise function; and the median of its values."""
+        """A column of numbers, NaN in gaps, behind an elementwise function; and the median of its values.
+
+        The median of what an encoder has made of categories is 0.
+        """
+        if isinstance(function, CodeNumbers):
+            return function(self.categories(j).codes), 0.0
         key = (j, function)
         if key not in self._numbers:
             raw = self.table.numbers(j)
@@ -171,6 +176,23 @@ class Encoding(MixedRows):
         """The different numbers of a column behind an elementwise function, sorted."""
         values = self.derived(j, function)[0]
         return np.unique(values[~np.isnan(values)])
+
+    def coded(self, rows: Array, numbers: Array) -> tuple[int, CodeNumbers]:
+        """The column of X of some one-hot columns of G, and their numbers, as a function of its codes.
+
+        Raises `Unsupported` if these are no columns of one column of X. Folds may have other numbers, and
+        all are planned.
+        """
+        self.n_divisions += 1
+        for key, piece in self._pieces.items():
+            own = rows - piece.start
+            if piece.codes is None or not rows.size or own.min() < 0 or own.max() >= piece.width:
+                continue
+            assert isinstance(key, tuple)
+            kind, j, *_ = key
+            if kind == "categories":
+                return j, CodeNumbers(tuple(np.bincount(own, numbers, piece.width).tolist()))
+        raise Unsupported("a step reads what another one has made of several columns")
 
     def number_ranges(
         self, j: int, function: Callable[[Array], Array] | None, places: Array

@@ -1,6 +1,7 @@
 """The numbers of a column in some rows, without gaps: what scalers and imputers learn from."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +15,17 @@ def apply_function(function: Callable[[Array], Array] | None, values: Array) -> 
         return values
     with np.errstate(all="ignore"):
         return function(values)
+
+
+@dataclass(frozen=True)
+class CodeNumbers:
+    """The function of a `NumberColumn` that an encoder has made of categories: a number for each code."""
+
+    numbers: tuple[float, ...]
+
+    def __call__(self, codes: Array) -> Array:
+        """The numbers of some codes."""
+        return np.array(self.numbers)[codes]
 
 
 class KnownNumbers:

@@ -20,6 +20,7 @@ import numpy as np
 from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._columns import EncodedFold, LinearColumns, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.encodings._known_numbers import CodeNumbers
 from manyfit.folds.splits._atoms import Array
 
 MARK = -1  # in place of a power: the mark of a gap
@@ -42,6 +43,8 @@ class _Factor:
 
     @classmethod
     def of(cls, encoding: Encoding, part: NumberColumn) -> _Factor:
+        if isinstance(part.function, CodeNumbers):
+            return cls(encoding, part.j, part.function, 0.0, 1.0, False)
         has_gaps = encoding.number_has_gaps(part.j, part.function)
         center = encoding.derived(part.j, part.function)[1]
         mean, spread = encoding.spread(part.j, part.function)
@@ -64,16 +67,30 @@ class _Factor:
     def power(self, t: int) -> Array:
         """The column to the power `t`, or the mark of its gaps, (n,)."""
         if t not in self._powers:
-            values, middle = self.encoding.derived(self.j, self.function)
-            gaps = np.isnan(values)
-            if t == MARK:
-                made = gaps.astype(np.float64)
-            elif t == 1:
-                made = (np.where(gaps, middle, values) - self.center) / self.spread
-            else:
-                made = self.power(t - 1) * self.power(1)
+            made = self.power(t - 1) * self.power(1) if t > 1 else self._made(t, slice(None))
             self._powers[t] = made
         return self._powers[t]
+
+    def _made(self, t: int, rows: slice | Array) -> Array:
+        """The mark, or the first power, of some rows."""
+        values, middle = self.encoding.derived(self.j, self.function)
+        values = values[rows]
+        gaps = np.isnan(values)
+        if t == MARK:
+            return gaps.astype(np.float64)
+        return np.asarray((np.where(gaps, middle, values) - self.center) / self.spread)
+
+    def at(self, t: int, rows: slice | Array) -> Array:
+        """`power` of some rows; of an X in chunks no power of all rows is kept."""
+        if isinstance(self.function, CodeNumbers):
+            powers = CodeNumbers(tuple(x**t for x in self.function.numbers))
+            return powers(self.encoding.categories(self.j).codes[rows])
+        if self.encoding.read_by_sklearn:
+            return self.power(t)[rows]
+        first = made = self._made(min(t, 1), rows)
+        for _ in range(t - 1):
+            made = made * first
+        return made
 
     def is_exact(self, part: NumberColumn) -> bool:
         """Whether a column is g itself."""
@@ -81,7 +98,9 @@ class _Factor:
 
     def cancelled(self, part: NumberColumn, fold: EncodedFold) -> float:
         """How many times larger ``a g`` and b are than a column, in the training rows."""
-        g, z = self.power(1)[fold.train], fold.numbers(part)
+        if isinstance(self.function, CodeNumbers):
+            return 1.0
+        g, z = self.at(1, fold.train), fold.numbers(part)
         a, b = self._line(part)
         terms, size = abs(a) * _root_mean_square(g) + abs(b), _root_mean_square(z)
         return 1.0 if terms == size else terms / size if size else math.inf
@@ -152,7 +171,7 @@ def _product_start(encoding: Encoding, parts: Sequence[tuple[_Factor, int]]) -> 
     def make(rows: slice) -> Array:
         if not parts:
             return np.ones(len(range(*rows.indices(encoding.table.shape[0]))))
-        first, *others = (factor.power(t)[rows] for factor, t in parts)
+        first, *others = (factor.at(t, rows) for factor, t in parts)
         for other in others:
             first = first * other
         return first

@@ -18,6 +18,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
+    OrdinalEncoder,
     PolynomialFeatures,
     RobustScaler,
     SplineTransformer,
@@ -182,6 +183,18 @@ def test_in_composites_of_a_frame():
     path = "columntransformer__pipeline-1__polynomialfeatures__degree"
     report = compared(model, {path: [1, 2], **ALPHAS}, frame)
     assert report.fits_done == report.transformer_fits == 0
+
+
+@pytest.mark.parametrize("cv", [4, 60], ids=["planned", "too many"])
+def test_products_of_categories(cv):
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(
+        word=np.where(np.arange(N) == 7, "w", rng.choice(["x", "y", "z"], N)), place=rng.choice(list("pq"), N)
+    )
+    ranks = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    encode = make_column_transformer((ranks, ["word", "place"]), (StandardScaler(), ["a", "b"]))
+    model = make_pipeline(encode, PolynomialFeatures(), StandardScaler(), Ridge())
+    report = compared(model, ALPHAS, frame, cv=cv)
+    assert (report.transformer_fits == 0) == (cv == 4)
 
 
 def test_iterations_read_products():

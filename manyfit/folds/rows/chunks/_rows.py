@@ -111,6 +111,11 @@ class ChunkRows(ChunkSums, HostRows):
         return len(self.borders) - 1
 
     @property
+    def most_rows_read(self) -> int:
+        """The rows of the largest read; all rows while nobody knows it."""
+        return max((stop - start for start, stop in pairwise(self.borders)), default=self.shape[0])
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of one row."""
         return self.n_columns * self.dtype.itemsize
@@ -243,8 +248,9 @@ class ChunkRows(ChunkSums, HostRows):
 
     def task_bytes(self, groups: range) -> int:
         """Bytes of rows that a task of a worker holds: two reads, or all if workers keep them."""
-        largest = max((stop - start for start, stop in pairwise(self.borders)), default=0)
-        return (len(groups) * GROUP_READS if self.kept_by_workers else 2) * largest * self.row_bytes
+        n_reads = len(groups) * GROUP_READS if self.kept_by_workers else 2
+        largest = self.most_rows_read if len(self.borders) else 0
+        return n_reads * largest * self.row_bytes
 
     @property
     def kept_by_workers(self) -> bool:

@@ -74,7 +74,7 @@ class EncodedColumns:
         limit = job.options.memory_limit
         if isinstance(job.X, ChunkRows):
             table: Table = ChunkTable(job.X, job.splits.atom_groups, limit)
-            self._planned: Encoding = ChunkEncoding(table, _most_made(table.shape[0], limit))
+            self._planned: Encoding = ChunkEncoding(table, _most_made(job.X.most_rows_read, limit))
         else:
             table = Table(job.X)
             self._planned = Encoding(table, _most_made(table.shape[0], limit))
@@ -143,7 +143,7 @@ class EncodedColumns:
         if self._planned.n_divisions == before:
             return found
         if n_splits > MOST_DIVIDED:
-            raise Unsupported(f"more than {MOST_DIVIDED} splits divide columns into bins")
+            raise Unsupported(f"more than {MOST_DIVIDED} splits divide columns into bins, or multiply codes")
         for i in range(first + 1, n_splits):
             with suppress(Exception):  # a fold that cannot be read is left to scikit-learn
                 _rows_behind(steps, self._columns_of(i))
@@ -182,5 +182,8 @@ def _rows_behind(steps: Sequence[StepSpec], view: View) -> _Rows:
 
 
 def _most_made(n: int, memory_limit: int) -> int:
-    """Columns of `n` rows that a step may make: with a copy, and moments of ten atoms, in `memory_limit`."""
+    """Columns of `n` rows that a step may make: with a copy, and moments of ten atoms, in `memory_limit`.
+
+    The rows are all, or those that are in memory at a time.
+    """
     return min(memory_limit // (4 * 8 * max(n, 1)), math.isqrt(memory_limit // (10 * 8)))
