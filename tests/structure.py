@@ -60,6 +60,7 @@ ORDER = (
     "families.neighbours",
     "families.kernels",
     "families.least_squares",
+    "families.least_squares.left_out",
     "families.columns",
     "families._affine_steps",
     "families.protocol",

@@ -140,7 +140,7 @@ class _Eliminations:
         number = _certain_best(
             np.sum([path.scores for path in self._paths], axis=0), self._paths[0].n_features
         )
-        self._whole = self._eliminate(self._scores.data.whole_view(), None, number)
+        self._whole = self._eliminate(self._scores.data.whole_view, None, number)
 
     @property
     def passes(self) -> float:

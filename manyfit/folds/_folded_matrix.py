@@ -20,14 +20,19 @@ from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
 from manyfit.folds.moments._counts import ClassCounts
-from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, require_squares
+from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, merged_moments, require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
-from manyfit.folds.splits._atoms import Array
+from manyfit.folds.splits._atoms import Array, Rows
 from manyfit.folds.splits._splits import Splits
+
+# Parts in which all rows are summed where rows are left out of their fit, to bound what a test set may hold.
+WHOLE_PARTS = 4
+# Matrices of the size of their moments that such a fit needs: those of the parts, inverses, and some copies.
+WHOLE_MATRICES = WHOLE_PARTS + 8
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,6 @@ class FoldedMatrix:
         self._sent: dict[int, Any] = {}
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._ranges: dict[int, AtomRanges] = {}
-        self._whole: TransformedMoments | None = None
         self._some_rows: deque[tuple[Array, SomeRows]] = deque(maxlen=2)
         _ = splits.n_atom_groups  # raises IndexError for a bad index
 
@@ -120,9 +124,9 @@ class FoldedMatrix:
 
     @property
     def whole_moment_bytes(self) -> int:
-        """Host memory that the moments of all rows take, and their eigenvectors."""
+        """Host memory that a fit of all rows takes out of which rows are left."""
         d = self.X.shape[1] + self._Y.shape[1]
-        return 2 * d * d * 8
+        return WHOLE_MATRICES * d * d * 8
 
     @cached_property
     def _trained_classes(self) -> tuple[Labels, Array]:
@@ -187,28 +191,43 @@ class FoldedMatrix:
         plain = self.X.dtype != np.float32 and isinstance(self.X, HostRows) and not self.X.nnz
         return plain and self.splits.test_sets is not None
 
+    @cached_property
     def whole_view(self) -> TransformedMoments:
         """Moments of all rows, as if a split trained on them all."""
-        if self._whole is None:
-            rows, ranges = slice(0, self.X.shape[0]), None
-            plain = weighted = self._moments_of(rows, None)
-            if self.weights.fit is not None:
-                weighted = self._moments_of(rows, self.weights.fit)
+        return self._view_of([slice(0, self.X.shape[0])])[0]
 
-            def constant(columns: Array) -> Array:
-                nonlocal ranges
-                ranges = ranges or AtomRanges(self.X, [rows])
-                return ranges.constant(columns, np.zeros(1, dtype=np.intp))
+    @cached_property
+    def divided_view(self) -> tuple[TransformedMoments, list[Moments]]:
+        """The same, and the moments for fits of some parts of the rows; a part has whole test sets."""
+        sets = self.splits.test_sets
+        assert sets is not None
+        parts = np.array_split(np.arange(self.n_splits), min(self.n_splits, WHOLE_PARTS))
+        rows = [sets.rows(part) for part in parts]
+        return self._view_of([one if isinstance(one, slice) else np.sort(one) for one in rows])
 
-            self._whole = TransformedMoments.root(plain, weighted, constant, self.X, self.single_target)
-        return self._whole
+    def _view_of(self, parts: list[Rows]) -> tuple[TransformedMoments, list[Moments]]:
+        """The moments of all rows, in parts, and of each part."""
+        own = self._moments_of(parts, self.weights.fit)
+        weighted = plain = merged_moments(own)
+        if self.weights.fit is not None:
+            plain = merged_moments(self._moments_of(parts, None))
+        for one in (plain, weighted):
+            require_squares(one, 0, "training", self.X.dtype)
+        ranges: AtomRanges | None = None
 
-    def _moments_of(self, rows: slice, weights: Array | None) -> Moments:
-        """Moments of some rows, in a pass of their own."""
+        def constant(columns: Array) -> Array:
+            nonlocal ranges
+            ranges = ranges or AtomRanges(self.X, [slice(0, self.X.shape[0])])
+            return ranges.constant(columns, np.zeros(1, dtype=np.intp))
+
+        return TransformedMoments.root(plain, weighted, constant, self.X, self.single_target), own
+
+    def _moments_of(self, parts: list[Rows], weights: Array | None) -> list[Moments]:
+        """Moments of parts of the rows, in a pass of their own."""
         Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
-        ((moments, read),) = self.X.moments(Y, [rows], own)
-        self.passes += read / max(self.X.shape[0], 1)
-        return require_squares(moments, 0, "training", self.X.dtype)
+        summed = self.X.moments(Y, parts, own)
+        self.passes += sum(read for _, read in summed) / max(self.X.shape[0], 1)
+        return [moments for moments, _ in summed]
 
     def test_blocks(self, most: Callable[[int], int]) -> Iterator[tuple[Array, Array, Array, Array | None]]:
         """The splits of a block, their test rows of X, (k, m, p), and y, (k, m, q), and weights, (k, m).

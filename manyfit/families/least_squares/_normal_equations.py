@@ -35,13 +35,12 @@ class NormalEquations(NamedTuple):
             raise Unsupported("no features are left")
         if not (moments.yy > MIN_VARIATION * moments.weight * moments.y_mean**2).all():
             raise Unsupported("a target is constant in the training rows")
-        xx = np.diag(moments.xx) if moments.xx.ndim == 1 else moments.xx
         if fit_intercept:
+            xx = np.diag(moments.xx) if moments.xx.ndim == 1 else moments.xx
             return cls(xx, moments.xy, moments.yy, -moments.x_offset, moments.y_mean)
-        weight, x_mean, y_mean = moments.weight, moments.x_mean, moments.y_mean
-        xx = xx + weight * np.outer(x_mean, x_mean)
+        weight, y_mean = moments.weight, moments.y_mean
         yy = moments.yy + weight * y_mean**2
-        return cls(xx, moments.raw_xy, yy, moments.x_origin, np.zeros_like(y_mean))
+        return cls(moments.raw_xx, moments.raw_xy, yy, moments.x_origin, np.zeros_like(y_mean))
 
     def predictors(self, view: TransformedMoments, coef: Array) -> tuple[LinearPredictors, Rounding]:
         """Predictors with the coefficients `coef`, (p, m, q), and what rounding in the Gram matrix does.

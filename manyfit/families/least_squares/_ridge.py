@@ -1,15 +1,16 @@
 """Ridge and LinearRegression: one eigendecomposition a fold answers every alpha."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.families.least_squares._conjugate_gradients import solve_by_cg
-from manyfit.families.least_squares._left_out import MIN_LEFT, WholeFit, leave_out, operations
 from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, SPECTRUM_OPERATIONS, MomentFamily
 from manyfit.families.least_squares._subsets import solve_subsets
+from manyfit.families.least_squares.left_out._damped_inverse import Floors
+from manyfit.families.least_squares.left_out._residuals import POOR, WholeFit, leave_out, operations
 from manyfit.families.protocol import (
     Answers,
     Array,
@@ -25,10 +26,10 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import FoldedMatrix, Spectrum, TransformedMoments, Unsupported
+from manyfit.folds import FoldedMatrix, Moments, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics.scoring import LinearPredictors, Rounding
 
-__all__ = ["LINEAR_REGRESSION", "RIDGE"]
+__all__ = ["LINEAR_REGRESSION", "POOR", "RIDGE"]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits.
 MIN_SPECTRAL_RATIO = 1e-12
@@ -52,13 +53,9 @@ class _LeastSquares(MomentFamily, LeavesOut, SolvesSubsets):
         self, estimator: Any, settings: Settings, data: FoldedMatrix, squares: bool = False
     ) -> Iterator[LeftOut]:
         alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
-        view = data.whole_view()
-        whole = _whole_fit(view, estimator.fit_intercept)
-        largest, smallest = whole.spectrum.values[0] + alphas, MIN_LEFT * (whole.spectrum.values[-1] + alphas)
-        floor = np.maximum(self._least_ratio(estimator, view) * largest, MIN_DAMPED)
-        if not (smallest > floor).all():
-            raise Unsupported(POOR)
-        return leave_out(data, whole, alphas, squares)
+        view, parts = data.divided_view
+        whole = _whole_fit(view, parts, estimator.fit_intercept)
+        return leave_out(data, whole, alphas, Floors(self._least_ratio(estimator, view), MIN_DAMPED), squares)
 
     def fit_subsets(
         self, estimator: Any, setting: Setting, view: TransformedMoments, subsets: Array
@@ -170,23 +167,29 @@ def ridge_equations(view: TransformedMoments, fit_intercept: bool) -> RidgeEquat
     """The equations of a fold; raises `Unsupported` if no feature is left."""
     moments = view.weighted
     if view.n_features == 0:
-        raise Unsupported("no features are left")
+        raise Unsupported(_NO_FEATURES)
     if fit_intercept:
         return RidgeEquations(moments.spectrum, moments.xy, -moments.x_offset)
     return RidgeEquations(moments.raw_spectrum, moments.raw_xy, moments.x_origin)
 
 
-def _whole_fit(view: TransformedMoments, fit_intercept: bool) -> WholeFit:
+def _whole_fit(view: TransformedMoments, parts: Sequence[Moments], fit_intercept: bool) -> WholeFit:
     """The equations of all rows; raises `Unsupported` if no feature is left."""
-    equations, moments, plain = ridge_equations(view, fit_intercept), view.weighted, view.plain
+    moments, plain = view.weighted, view.plain
+    if view.n_features == 0:
+        raise Unsupported(_NO_FEATURES)
     if not moments.weight > 0.0:
         raise Unsupported("the weights add up to nothing")
-    intercept = moments.y_mean if fit_intercept else np.zeros_like(moments.y_mean)
     y_size = np.sqrt(np.maximum(plain.yy, 0.0) / plain.weight) + np.abs(plain.y_mean)
-    per_row = 1.0 / moments.weight if fit_intercept else 0.0
+    if fit_intercept:
+        return WholeFit(
+            moments.xx, lambda: moments.spectrum, moments.xy, view.origin, -moments.x_offset,
+            moments.y_mean, moments.weight, y_size, parts,
+        )  # fmt: skip
     return WholeFit(
-        equations.spectrum, equations.rhs, view.origin, equations.offset, intercept, per_row, y_size
-    )
+        moments.raw_xx, lambda: moments.raw_spectrum, moments.raw_xy, view.origin, moments.x_origin,
+        np.zeros_like(moments.y_mean), 0.0, y_size, parts,
+    )  # fmt: skip
 
 
 def _iterates(estimator: Any, view: TransformedMoments) -> bool:
@@ -238,7 +241,7 @@ def solve_ridge(
 
 
 _NEAR_STOP = "rounding decides where conjugate gradients stop"
-POOR = "the normal equations are (nearly) singular"
+_NO_FEATURES = "no features are left"
 
 
 RIDGE = register_family(RidgeFamily())

@@ -134,8 +134,13 @@ class FeatureMoments:
         diagonal = self.variances * self.weight
         if np.all(self.weight * self.x_mean**2 <= np.finfo(np.float64).eps ** 2 * diagonal):
             return self.spectrum
+        return Spectrum.of(self.raw_xx)
+
+    @property
+    def raw_xx(self) -> Array:
+        """Scatter of the features about the origin, (p, p)."""
         xx = np.diag(self.xx) if self.xx.ndim == 1 else self.xx
-        return Spectrum.of(xx + self.weight * np.outer(self.x_mean, self.x_mean))
+        return xx + self.weight * np.outer(self.x_mean, self.x_mean)
 
     @cached_property
     def raw_xy(self) -> Array:

@@ -255,10 +255,12 @@ def _joins_partition(train: Any, test: Any, labels: NDArray[np.integer], i: int)
         return False
     if len(train) + len(test) != labels.size or np.any(labels[test] >= 0):
         return False
-    labels[test] = i
-    if np.any(labels[train] == i):
-        labels[test] = -1
+    # Both are in order: the row at position j of `test` would be at `place` of `train`, after all before it.
+    place = test - np.arange(len(test))
+    before, after = train[np.maximum(place - 1, 0)], train[np.minimum(place, len(train) - 1)]
+    if np.any((place > 0) & (before >= test)) or np.any((place < len(train)) & (after <= test)):
         return False
+    labels[test] = i
     return True
 
 

@@ -178,8 +178,7 @@ class _Run:
             for items in self._shared_items(planned, self._shared_at_once()):
                 self._execute(items)
             if not self.executor.on_cluster:
-                shared = self.total.results.keys() - self.total.fitted
-                self._print({pair: self.total.results[pair] for pair in shared})
+                self._print(self.total.results, self.total.fitted)
             self._fit([*planned, *self.total.left, *self._racing_pairs()])
             if self.executor.on_cluster:
                 self._print(self.total.results)
@@ -307,14 +306,14 @@ class _Run:
             if part.seconds_fitting:
                 self.report.spend(INDIVIDUAL_FITS.kind, part.seconds_fitting)
 
-    def _print(self, results: Mapping[Pair, Result]) -> None:
-        """Print the lines of fits that no process of joblib has printed."""
+    def _print(self, results: Mapping[Pair, Result], printed: Collection[Pair] = ()) -> None:
+        """Print the lines of fits but those that processes of joblib have printed."""
         job = self.job
         if job.options.verbose > 1:
-            for (c, i), result in sorted(results.items(), key=lambda item: item[0]):
+            for c, i in sorted(results.keys() - printed):
                 progress = progress_of(job, c, i)
                 print_start(job.options, job.candidates[c], progress)
-                print_end(job.options, job.candidates[c], progress, result)
+                print_end(job.options, job.candidates[c], progress, results[c, i])
 
 
 def _needs_fit_each(group: Group) -> bool:

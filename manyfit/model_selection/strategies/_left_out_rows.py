@@ -141,14 +141,14 @@ def note_scores(
     outcome: TaskResult,
 ) -> None:
     """Note results of many splits: of `table`, (n_scorers, n_settings, n_splits), those that are `known`."""
-    names = list(scoring.named)
+    names, by_name = list(scoring.named), scoring.multimetric
     for j, c in enumerate(candidates):
         columns = table[:, j].tolist()
         for k in np.flatnonzero(known[j]).tolist():
             values = [column[k] for column in columns]
             outcome.results[c, splits[k]] = {
                 "fit_error": None,
-                "test_scores": dict(zip(names, values, strict=True)) if scoring.multimetric else values[0],
+                "test_scores": dict(zip(names, values, strict=True)) if by_name else values[0],
                 "fit_time": times[0],
                 "score_time": times[1],
             }

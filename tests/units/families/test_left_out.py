@@ -1,5 +1,7 @@
 """Residuals of rows left out of a ridge fit, against fits without them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -9,8 +11,9 @@ from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from manyfit.estimators import family_of
-from manyfit.families.least_squares import _left_out
-from manyfit.folds import FoldedMatrix, Splits
+from manyfit.families.least_squares.left_out import _damped_inverse, _residuals
+from manyfit.families.least_squares.left_out._leverage import HALF, bound_leverage
+from manyfit.folds import FoldedMatrix, NumPyRows, Spectrum, Splits
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 
@@ -30,14 +33,21 @@ def blocks(X, y, cv, estimator, alphas=ALPHAS):
     return matrix, list(family.leave_out(estimator, [{"alpha": alpha} for alpha in alphas], matrix))
 
 
-@pytest.mark.cases(8)
+@pytest.mark.cases(16)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("rotates", [True, False])
 @pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(20), KFold(7, shuffle=True, random_state=0)])
 @pytest.mark.parametrize("alphas", [[1.0], ALPHAS])
-def test_residuals_are_those_of_fits_without_the_rows(monkeypatch, data, cv, rotates, fit_intercept, alphas):
-    monkeypatch.setattr(_left_out, "_rotates", lambda *args: rotates)
-    monkeypatch.setattr(_left_out, "BLOCK_BYTES", 2000)  # several blocks
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("inverses", [0, 8])
+def test_residuals_are_those_of_fits_without_the_rows(
+    monkeypatch, data, cv, rotates, fit_intercept, alphas, bounded, inverses
+):
+    monkeypatch.setattr(_residuals, "_rotates", lambda *args: rotates)
+    monkeypatch.setattr(_damped_inverse, "MOST_INVERSES", inverses)
+    if not bounded:
+        monkeypatch.setattr(_residuals, "bound_leverage", lambda *args: 1.0)
+    monkeypatch.setattr(_residuals, "BLOCK_BYTES", 2000)  # several blocks
     X, y = data
     Y, estimator = np.column_stack([y, X[:, 1] ** 2]), Ridge(fit_intercept=fit_intercept)
     matrix, found = blocks(X, Y, cv, estimator, alphas)
@@ -61,6 +71,66 @@ def test_a_set_that_alone_tells_a_direction_is_not_answered(data, n_rows):
         _, found = blocks(X, y, cv, Ridge(), [alpha])
         merged = np.concatenate([block.merged[:, 0] for block in found])
         assert merged.tolist() == [expected] + [False] * (len(merged) - 1)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 1.0])
+def test_half_of_a_direction_is_the_most_that_a_part_may_hold(share, fit_intercept, weighted):
+    """The bound is that of the largest eigenvalue of the hat matrix of any part."""
+    rng = np.random.default_rng(0)
+    X = 3.0 + rng.normal(size=(400, 4))
+    X[:, 0] *= np.sqrt(np.repeat([1.0 - share, share], [300, 100]) * np.repeat([1.0, 3.0], [300, 100]))
+    weights = rng.uniform(0.5, 2.0, 400) if weighted else np.ones(400)
+    parts = [slice(start, start + 100) for start in range(0, 400, 100)]
+    moments = [one for one, _ in NumPyRows(X).moments(np.zeros((400, 1)), parts, weights)]
+    weight = weights.sum() if fit_intercept else 0.0
+    centre = weights @ X / weight if fit_intercept else np.zeros(4)
+    Z = (X - centre) * np.sqrt(weights)[:, None]
+    A = Z.T @ Z + 0.1 * np.eye(4)
+    bound = bound_leverage(A, moments[0].origin[:4] - centre, weight, moments)
+    own = np.column_stack([Z, np.sqrt(weights)]) if fit_intercept else Z
+    whole = own.T @ own
+    whole[:4, :4] = A
+    largest = max(np.linalg.eigvals(own[p] @ np.linalg.inv(whole) @ own[p].T).real.max() for p in parts)
+    assert bound == (HALF if largest < HALF else 1.0)
+
+
+def test_where_no_set_can_hold_much_no_random_vector_is_solved(monkeypatch, data):
+    def no_random(*args):
+        raise AssertionError("a random vector is drawn")
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: SimpleNamespace(standard_normal=no_random))
+    X, y = data
+    blocks(X, y, KFold(30), Ridge(), [1.0])
+    X = np.column_stack([X, np.arange(len(X)) < 3])
+    with pytest.raises(AssertionError, match="random"):
+        blocks(X, y, KFold(30), Ridge(), [1e-4])
+
+
+@pytest.mark.parametrize("rotates", [True, False])
+@pytest.mark.parametrize("inverses", [True, False])
+def test_inverses_of_damped_matrices(monkeypatch, rotates, inverses):
+    monkeypatch.setattr(_damped_inverse, "MOST_INVERSES", 8 if inverses else 0)
+    rng = np.random.default_rng(0)
+    X, rhs, alphas = rng.normal(size=(30, 4)), rng.normal(size=(4, 2)), np.array([0.1, 2.0])
+    S, floors = X.T @ X, _damped_inverse.Floors(1e-9, 0.0)
+    found = _damped_inverse.damped_inverse(S, lambda: Spectrum.of(S), rhs, alphas, floors, rotates=rotates)
+    exact = [np.linalg.inv(S + alpha * np.eye(4)) for alpha in alphas]
+    turn = np.eye(4) if found.rotation is None else found.rotation
+    np.testing.assert_allclose(found.coef @ turn.T, [(one @ rhs).T for one in exact], rtol=1e-12)
+    U, place = rng.normal(size=(5, 3, 4)), np.array([0, 1, 0])
+    expected = np.stack([U[:, j] @ exact[a] for j, a in enumerate(place)], axis=1)
+    np.testing.assert_allclose(found.times(U @ turn, place) @ turn.T, expected, rtol=1e-12)
+    expected = np.stack([((U @ one) ** 2).sum(axis=(1, 2)) for one in exact], axis=1)
+    np.testing.assert_allclose(found.squares(U @ turn, np.arange(2)), expected, rtol=1e-12)
+    values = np.linalg.eigvalsh(S)
+    assert found.least <= (values[0] + 0.1) * (1 + 1e-12)
+    assert found.largest >= (values[-1] + 0.1) * (1 - 1e-12)
+    assert found.scale == pytest.approx(values[-1], rel=0.05)
+    for poor in (_damped_inverse.Floors(0.9, 0.0), _damped_inverse.Floors(0.0, values[0] + 0.2)):
+        args = S, lambda: Spectrum.of(S), rhs, alphas, poor
+        assert _damped_inverse.damped_inverse(*args, rotates=rotates) is None
 
 
 @pytest.mark.parametrize("squares", [True, False])
@@ -99,16 +169,12 @@ def test_sums_of_squares_are_exact_where_only_they_are_read(data, largest, n_row
     assert not block.merged.all()
 
 
-@pytest.mark.parametrize("shape", [(7, 3, 6), (2, 50, 8), (1, 4, 4), (3, 5, 40)])
 @pytest.mark.parametrize("columns", [1, 2, 5])
-def test_products_in_pieces_are_products(monkeypatch, shape, columns):
-    monkeypatch.setattr(_left_out, "PIECE_BYTES", 1000)
+def test_products_of_few_columns_are_products(columns):
     rng = np.random.default_rng(0)
-    (k, m, p), Z = shape, rng.normal(size=shape)
-    D, U = rng.normal(size=(k, columns, m)), rng.normal(size=(k, columns, p))
-    np.testing.assert_allclose(_left_out._across_rows(D, Z), D @ Z, rtol=1e-12, atol=1e-12)
+    Z, U = rng.normal(size=(7, 3, 6)), rng.normal(size=(7, columns, 6))
     for one in (U, U[:1]):
-        np.testing.assert_allclose(_left_out._onto_rows(one, Z), one @ Z.transpose(0, 2, 1), atol=1e-12)
+        np.testing.assert_allclose(_residuals._onto_rows(one, Z), one @ Z.transpose(0, 2, 1), atol=1e-12)
 
 
 def test_rounding_that_could_change_a_score_is_found(data):
@@ -192,7 +258,7 @@ def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
     def fail(*args):
         raise FloatingPointError("on purpose")
 
-    monkeypatch.setattr(_left_out._Equations, "solve", fail)
+    monkeypatch.setattr(_residuals._Equations, "solve", fail)
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=30, refit=False).fit(*data)
     assert search.report_.fits_shared == 0
     assert "on purpose" in next(iter(search.report_.left_to_sklearn))
@@ -204,7 +270,7 @@ def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
     covering([LeaveOneOut(), KFold(9, shuffle=True, random_state=0)], *[[True, False]] * 3, strength=3),
 )
 def test_weights(monkeypatch, cv, fit_intercept, rotates, scored):
-    monkeypatch.setattr(_left_out, "_rotates", lambda *args: rotates)
+    monkeypatch.setattr(_residuals, "_rotates", lambda *args: rotates)
     monkeypatch.setattr(FoldedMatrix, "view", None)  # the moments of a training set are not asked for
     rng = np.random.default_rng(0)
     X = 1.0 + rng.normal(size=(36, 4))

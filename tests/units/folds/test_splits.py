@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn import model_selection as ms
 from sklearn.model_selection import KFold, check_cv
 
 from manyfit.folds import Splits
+from manyfit.folds.splits._splits import _joins_partition
 
 N = 23
 X = np.arange(2.0 * N).reshape(N, 2)
@@ -75,6 +77,16 @@ def test_all_of_sklearns_splitters_are_in_the_table():
 @pytest.mark.parametrize("n", [4, 5, 7, 8])
 def test_kfold_of_uneven_sizes(n):
     assert_same(drawn(KFold(4), n), list(KFold(4).split(X[:n])))
+
+
+def test_a_partition_is_one_for_every_two_sets_of_rows():
+    n = 6
+    sets = [np.array(rows) for size in range(1, n) for rows in combinations(range(n), size)]
+    for test, train in product(sets, sets):
+        labels = np.full(n, -1, dtype=np.int16)
+        joins = _joins_partition(train, test, labels, 0)
+        assert joins == np.array_equal(np.sort(np.concatenate([train, test])), np.arange(n))
+        assert np.array_equal(np.flatnonzero(labels == 0), test if joins else [])
 
 
 @pytest.mark.invariant("A partition has one atom per fold and never holds all indices of its splits")

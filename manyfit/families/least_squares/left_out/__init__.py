@@ -1,0 +1,1 @@
+"""Residuals of rows left out of a ridge fit, which follow from one fit of all rows."""
