@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
+from manyfit.folds._classed_folds import ClassedFold, ClassedFolds
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
-from manyfit.folds._folded_matrix import ClassedFold, ClassedFolds, FoldedMatrix, Weights
+from manyfit.folds._folded_matrix import FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
 from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
