@@ -360,3 +360,16 @@ def test_labels_of_the_host_are_scored_by_a_search_on_labels_there():
         search = GridSearchCV(model, {}, cv=3, scoring="f1").fit(there(X), there(LABELS))
         found = search.score(X, LABELS)
     assert found == pytest.approx(get_scorer("f1")(model.fit(X, LABELS), X, LABELS))
+
+
+def test_an_estimator_of_scikit_learns_is_advised_to_be_a_drop_in():
+    """In float32 its solver stops before it meets tol, so that its fits are made on the host."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    grid = {"C": [0.1, 1.0, 10.0]}
+    with manyfit.config_context(host_fallback="ignore"):
+        found = GridSearchCV(LogisticRegression(), grid, cv=3).fit(there(X), y).report_
+    assert any("manyfit.estimators.LogisticRegression follows" in line for line in found.advice)
+    drop_in = GridSearchCV(estimators.LogisticRegression(), grid, cv=3).fit(there(X), y).report_
+    assert drop_in.fits_done == 0 and not any("manyfit.estimators" in line for line in drop_in.advice)

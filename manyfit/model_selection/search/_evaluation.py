@@ -14,12 +14,12 @@ import numpy as np
 
 from manyfit._compat import check_fit_failures, uses_callbacks
 from manyfit.arrays import Transfers, transfers
-from manyfit.families import continued_fits
+from manyfit.families import STOPS_EARLY, continued_fits
 from manyfit.folds import Splits
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.planning._planner import Prepared, prepare
-from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
+from manyfit.model_selection.planning.places._data_location import advise_drop_in, place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
 from manyfit.model_selection.results.displays._advice import advise
@@ -144,6 +144,8 @@ class Evaluation:
         metric = search.refit if search.multimetric_ else "score"
         by_mean = metric if isinstance(metric, str) and not callable(search.refit) else None
         self.report.advice += advise(search, results, by_mean, self.setup.X)
+        if self._sent is not None and STOPS_EARLY in self.report.left_to_sklearn:
+            self.report.advice += advise_drop_in(self._sent, STOPS_EARLY)
         if isinstance(metric, str):
             scores = results[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, search.best_index_, self.doubts, metric, self.setup.n_splits)

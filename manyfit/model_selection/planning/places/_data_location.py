@@ -27,7 +27,7 @@ from manyfit.arrays import (
     warn_host_fallback,
 )
 from manyfit.folds import Unsupported, as_matrix
-from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.composites import last_step, pipeline_steps
 from manyfit.introspection.gpu_support import is_drop_in, reads_device_frames, supports_device_data
 from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
@@ -139,6 +139,19 @@ def why_host_only(names: Mapping[str, str], where: str = "on a device") -> str:
         return f"{text} {_BY_A_SEARCH}"
     settings = [reason for reason in reasons if reason not in ("", _BY_A_SEARCH)]
     return f"{text}: {'; '.join(settings)}" if settings else text
+
+
+def advise_drop_in(job: Job, reason: str) -> list[str]:
+    """A line on the drop-in for an estimator of scikit-learn's that was fitted on the host, for a `reason`."""
+    from manyfit import estimators
+
+    name = type(last_step(job.estimator)).__name__
+    if not is_xp_array(job.X) or is_drop_in(job.estimator) or name not in estimators.__all__:
+        return []
+    return [
+        f"Fits were made one by one on the host: {reason}. manyfit.estimators.{name} follows its fits to tol "
+        "where the data lie."
+    ]
 
 
 def fits_by_own_solvers(job: Job) -> bool:
