@@ -99,7 +99,8 @@ class _Planner:
                 advice += facts.drawing.advice(fitted, by_candidate and n_workers == 1)
         shared = [group for group in self.groups if group.strategy.shares_fits]
         summed = [moment_data(group, facts.data) for group in shared if group.strategy == MOMENTS]
-        summed += [class_data(group, facts.data) for group in shared if group.strategy == CLASS_MOMENTS]
+        counted = [group for group in shared if group.strategy == CLASS_MOMENTS]
+        summed += [class_data(group, facts.data) for group in counted if not group.steps]
         refit_places: tuple[WorkPlace, ...] = ()
         if facts.on_device:
             places = WorkPlaces(job)
@@ -115,7 +116,7 @@ class _Planner:
             tuple(self.groups),
             len(candidates),
             job.splits.n_splits,
-            facts.data.moment_passes(summed),
+            facts.data.moment_passes(summed) + facts.data.passes_behind(group.steps for group in counted),
             order=order,
             by_candidate=by_candidate,
             n_workers=n_workers,

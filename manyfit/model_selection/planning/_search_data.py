@@ -200,20 +200,32 @@ class SearchData:
         """Whether X is sparse and read in chunks."""
         return isinstance(self.job.X, ChunkRows) and self.job.X.nnz is not None
 
-    def behind(self, steps: Sequence[StepSpec], data: FoldedMatrix, i: int) -> tuple[FoldedMatrix, int]:
-        """The matrix of sparse chunks behind steps that are fitted to the training rows of split `i`.
+    def passes_to_fit(self, steps: Sequence[StepSpec]) -> int:
+        """Passes over sparse chunks that the fits of some steps take for each split.
 
-        The number of passes that the fits took follows.
+        If they take none, the rows behind the steps are the same on all splits.
         """
-        X, passes = data.X, 0
+        known = ((sparse_step_of(spec.cls), spec) for spec in steps)
+        return sum(step is not None and step.reads_rows(spec.build()) for step, spec in known)
+
+    def passes_behind(self, prefixes: Iterable[Sequence[StepSpec]]) -> float:
+        """Passes over sparse chunks that count behind some steps, and fit these."""
+        total = 0
+        for steps in {tuple(spec.key for spec in steps): steps for steps in prefixes if steps}.values():
+            n = self.passes_to_fit(steps)
+            total += (1 + n) * self.job.splits.n_splits if n else self.job.splits.n_atom_groups
+        return float(total)
+
+    def behind(self, steps: Sequence[StepSpec], data: FoldedMatrix, i: int) -> FoldedMatrix:
+        """The matrix of sparse chunks behind steps that are fitted to the training rows of split `i`."""
+        X = data.X
         train = np.sort(as_rows(data.splits.indices(i)[0], data.X.shape[0]))
         for spec in steps:
             step = spec.build()
             known = sparse_step_of(spec.cls)
             assert known is not None
             X = TransformedRows(X, known.fit(step, X, train))
-            passes += known.reads_rows(step)
-        return data.with_rows(X), passes
+        return data.with_rows(X)
 
     def _rows(self, labels: bool, encoding: Encoding | None) -> FoldedMatrix:
         job = self.job

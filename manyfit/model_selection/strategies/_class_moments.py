@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -89,32 +90,37 @@ class ClassMomentStrategy(DataStrategy):
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
         data = class_data(groups[0], context.data)
         for together in _by_sums(groups):
-            scorings = [context.scoring_of(group) for group in together]
+            steps, scorings = together[0].steps, [context.scoring_of(group) for group in together]
+            passes = context.data.passes_to_fit(steps) if steps else 0
             folds = ClassedFolds(data)
+            if steps and not passes:
+                folds = ClassedFolds(context.data.behind(steps, data, 0))
+            n = context.job.splits.n_samples
             for i in range(data.n_splits):
-                for group, scoring in zip(together, scorings, strict=True):
-                    if not group.steps:
-                        _answer(group, scoring, i, folds, context, outcome)
-                        continue
+                if passes:
                     try:
-                        behind, passes = context.data.behind(group.steps, data, i)
+                        folds = ClassedFolds(context.data.behind(steps, data, i), alone=True)
                     except Exception as error:
-                        outcome.leave([(c, i) for c in group.candidates], error)
+                        outcome.leave([(c, i) for group in together for c in group.candidates], error)
                         continue
-                    own = ClassedFolds(behind, alone=True)
-                    _answer(group, scoring, i, own, context, outcome)
-                    outcome.rows_read += round((passes + own.passes) * context.job.splits.n_samples)
-            outcome.rows_read += round(folds.passes * context.job.splits.n_samples)
+                for group, scoring in zip(together, scorings, strict=True):
+                    _answer(group, scoring, i, folds, context, outcome)
+                outcome.rows_read += round((passes + folds.passes) * n) if passes else 0
+            outcome.rows_read += 0 if passes else round(folds.passes * n)
 
 
 CLASS_MOMENTS = ClassMomentStrategy()
 
 
 def _by_sums(groups: Sequence[Group]) -> list[list[Group]]:
-    """Groups that read the same sums: counts of one threshold at a time are in memory, since text is wide."""
-    found: dict[str, list[Group]] = {}
+    """Groups that read the same sums, behind the same steps.
+
+    Counts of one threshold at a time are in memory, since text is wide.
+    """
+    found: dict[Any, list[Group]] = {}
     for group in groups:
-        found.setdefault(repr(getattr(group.prototype, "binarize", None)), []).append(group)
+        key = repr(getattr(group.prototype, "binarize", None)), tuple(step.key for step in group.steps)
+        found.setdefault(key, []).append(group)
     return list(found.values())
 
 

@@ -39,6 +39,7 @@ from manyfit.model_selection.strategies._strategy import Batch, DataStrategy, Ru
 # A long group is cut into parts of at least so many nanoseconds, as its family expects. Its coarse problems,
 # and a pass or two, are made for each part anew.
 PART_OPERATIONS = 2.5e8
+BY_ITSELF = "each split by itself, behind its own fits of the steps"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class IterationStrategy(DataStrategy):
         else:
             facts.checks.require_affine_steps(batch.spec)
         data = facts.data.for_iterations(group.prototype, batch.spec.steps)
+        alone = BY_ITSELF if batch.is_sparse and facts.data.passes_to_fit(batch.spec.steps) else ""
         shape, family = facts.data.shape(data, group.prototype), batch.family
         assert family is not None
         checked = stops_as_sklearn(job)
@@ -75,7 +77,7 @@ class IterationStrategy(DataStrategy):
             operations = require_cheaper(group, shape, job).shared
         return replace(
             group,
-            reason=convergence_note(group.prototype, checked),
+            reason="; ".join(filter(None, [convergence_note(group.prototype, checked), alone])),
             operations=operations,
             fits_undecided=group.fits_requested if checked else 0,
             decided_by="a trial of scikit-learn's solver" if checked else "",
@@ -119,17 +121,17 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     scoring = context.scoring_of(group)
     data = context.data.for_iterations(group.prototype, group.steps)
     together, steps = [list(range(data.n_splits))], group.steps
-    if is_sparse := bool(steps) and context.data.has_sparse_chunks:
-        together, steps = [[i] for i in range(data.n_splits)], ()
+    is_sparse = bool(steps) and context.data.has_sparse_chunks
+    passes = context.data.passes_to_fit(steps) if is_sparse else 0
+    if passes:
+        together = [[i] for i in range(data.n_splits)]
     elif is_classifier(group.prototype):  # scikit-learn drops classes that a training part lacks
         together = data.splits_by_classes()
     for splits in together:
         try:
-            seen = data
-            if is_sparse:
-                seen, passes = context.data.behind(group.steps, data, splits[0])
-                outcome.rows_read += passes * context.job.splits.n_samples
-            _answer_splits(group, scoring, context, outcome, seen, steps, splits)
+            seen = context.data.behind(steps, data, splits[0]) if is_sparse else data
+            outcome.rows_read += passes * context.job.splits.n_samples
+            _answer_splits(group, scoring, context, outcome, seen, () if is_sparse else steps, splits)
         except Exception as error:
             if len(together) == 1:
                 raise

@@ -66,6 +66,22 @@ def test_steps_before_iterations(step, X):
     require_equal(search, SklearnSearch(model, grid, **options).fit(X, Y), rtol=0.0, atol=1e-5)
 
 
+def test_passes():
+    """Models share them behind the same steps, and splits if these learn nothing."""
+    model, grid = (
+        Pipeline([("step", TfidfTransformer()), ("model", MultinomialNB())]),
+        {"model": [MultinomialNB(), ComplementNB()], "model__alpha": [0.1, 1.0]},
+    )
+    predicted = []  # passes that predict
+    for step, passes in ((TfidfTransformer(), 8), (MaxAbsScaler(), 8), (Normalizer(), 1)):
+        search = GridSearchCV(model.set_params(step=step), grid, cv=KFold(4), refit=False, memory_limit=LIMIT)
+        assert search.plan(blocks(COUNTS)).passes == passes
+        predicted.append(search.fit(blocks(COUNTS)).report_.passes - passes)
+    np.testing.assert_allclose(predicted, predicted[0])
+    search = GridSearchCV(make_pipeline(TfidfTransformer(), LogisticRegression()), {}, memory_limit=LIMIT)
+    assert "each split by itself" in str(search.set_params(refit=False).plan(blocks(COUNTS)))
+
+
 def test_settings_of_steps_and_columns_without_an_entry():
     wide = HashingVectorizer(n_features=2**12, alternate_sign=False, norm=None).transform(TEXTS)
     model = make_pipeline(TfidfTransformer(), LinearSVC(tol=1e-6, dual=False))
