@@ -24,9 +24,9 @@ from benchmarks._verdict import at_least, at_most
 # Folds on which scikit-learn is timed; its fits take as long on all others.
 TIMED_FOLDS = 50
 ROUNDS = 3
-# Rows that are left out take so many iterations here, counted, each of the residuals and of a probe. A piece
-# of the rows that fits the second-level cache is multiplied by both before the next.
-ITERATIONS, RIGHT_HAND_SIDES, PIECE_ROWS = 3, 2, 128
+# Rows that are left out take so many iterations here, counted. Rows that fit the last cache are multiplied by
+# all vectors before the next.
+ITERATIONS, BLOCK_ROWS = 3, 2000
 _COLUMNS = (
     Column("what", "search"),
     Column("cpu", "CPU time", "s"),
@@ -97,15 +97,15 @@ def _one_pass(X: NDArray[Any], y: NDArray[Any]) -> Any:
 def _left_out_products(X: NDArray[Any], k: int) -> None:
     """Only the products that k sets of left-out rows take once the moments are known.
 
-    Those of the rows are one for the residuals of the fit of all rows and two for each right-hand side of an
-    iteration; between these two comes one with the inverse of the scatter.
+    Those of the rows are one for the residuals of the fit of all rows and two for each iteration; between
+    these two comes one with the inverse of the scatter.
     """
     n, p = X.shape
     v, of_sets, inverse = np.ones(p), np.ones((k, p)), np.eye(p)
-    for start in range(0, n, PIECE_ROWS):
-        for _ in range(1 + 2 * ITERATIONS * RIGHT_HAND_SIDES):
-            X[start : start + PIECE_ROWS] @ v
-    for _ in range(ITERATIONS * RIGHT_HAND_SIDES):
+    for start in range(0, n, BLOCK_ROWS):
+        for _ in range(1 + 2 * ITERATIONS):
+            X[start : start + BLOCK_ROWS] @ v
+    for _ in range(ITERATIONS):
         of_sets @ inverse
 
 

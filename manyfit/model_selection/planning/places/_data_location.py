@@ -142,7 +142,7 @@ def why_host_only(names: Mapping[str, str], where: str = "on a device") -> str:
 
 
 def advise_drop_in(job: Job, reason: str) -> list[str]:
-    """A line on the drop-in for an estimator of scikit-learn's that was fitted on the host, for a `reason`."""
+    """A line on the drop-in for scikit-learn's estimator, which was fitted on the host for a `reason`."""
     from manyfit import estimators
 
     name = type(last_step(job.estimator)).__name__
