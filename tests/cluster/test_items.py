@@ -329,7 +329,7 @@ def test_little_data_are_one_task(client, seen):
     [
         (Ridge(), {"alpha": [0.1, 1.0]}, "moments"),
         (LogisticRegression(), {"C": C}, "shared iterations"),
-        (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": [0.1, 1.0]}, "fold family"),
+        (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": [0.1, 1.0]}, "shared in folds"),
         (make_pipeline(StandardScaler(), HINGE), {"linearsvc__C": [0.1, 1.0]}, "shared steps"),
         (TREE, {"max_depth": [1, 2]}, "one by one"),
     ],

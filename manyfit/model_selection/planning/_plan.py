@@ -62,7 +62,7 @@ class Group:
         How they are answered; `kind` is its name: "moments" (one pass over X serves all settings and folds),
         "shared iterations" (every pass over X serves all settings and folds), "class moments" (one pass over
         X that sums the rows of each class serves all settings and folds), "rows left out" (one fit of all
-        rows serves splits that leave one out), "fold family" (steps are fitted once a fold, and a family
+        rows serves splits that leave one out), "shared in folds" (steps are fitted once a fold, and a family
         answers all settings of the last one), "shared steps" (only the steps are shared) or "one by one".
     candidates : tuple of int
         Positions in the list of settings.

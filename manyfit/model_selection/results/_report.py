@@ -69,7 +69,7 @@ class Report(WorkCounts):
         SimpleImputer": arrays and bytes to the device, arrays and bytes to the host. They add up to
         `bytes_to_device`, `bytes_to_host` and `synchronisations`.
     seconds : dict of str to float
-        By kind of work: "plan", "moments", "shared iterations", "fold family", "one by one", "verify",
+        By kind of work: "plan", "moments", "shared iterations", "shared in folds", "one by one", "verify",
         "refit", "total". Work done by several workers at once is the sum over them.
     workers : int
         Workers that the one-by-one fits ran on.

@@ -82,7 +82,7 @@ class FoldFamilyStrategy(Strategy):
     All groups of a split are one item, so that they share the steps that they have in common.
     """
 
-    kind = "fold family"
+    kind = "shared in folds"
     title = "steps before the last one shared, and fits of the last one where that pays"
     shares_fits = True
     shares_steps = True

@@ -141,7 +141,7 @@ def test_failed_fits_are_restored_as_scikit_learn_reports_them(path):
 CASES = {
     "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}, X, Y),
     "shared iterations": (LogisticRegression(), {"C": [0.1, 1.0]}, X_CLASS, LABELS),
-    "fold family": (make_pipeline(PowerTransformer(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
+    "shared in folds": (make_pipeline(PowerTransformer(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
     "shared steps": (
         make_pipeline(StandardScaler(), LinearSVC(loss="hinge", random_state=0, max_iter=10_000)),
         {"linearsvc__C": [0.1, 1.0]},

@@ -198,7 +198,7 @@ def test_scikit_learn_decides(transformer, fails):
     model = make_pipeline(transformer, Ridge())
     grid = {"columntransformer": [transformer, columns()]}
     search = both(model, grid, FRAME, Y, cv=CV, refit=False, may_fail=True)
-    assert search.report_.fits_done > 0 or "fold family" in {
+    assert search.report_.fits_done > 0 or "shared in folds" in {
         g.strategy.kind for g in search.plan(FRAME, Y).groups
     }
     assert list(np.isnan(search.cv_results_["mean_test_score"])) == [fails, False]

@@ -71,7 +71,7 @@ def test_settings_that_are_not_linear_stand_beside_those_that_are():
     grid = {"columntransformer__numbers": [SimpleImputer(), clipped], **RIDGE}
     search = both(MODEL, grid, FRAME, Y)
     kinds = {group.strategy.kind: group.fits_requested for group in search.plan(FRAME, Y).groups}
-    assert kinds == {"moments": 15, "fold family": 15}
+    assert kinds == {"moments": 15, "shared in folds": 15}
     assert search.report_.transformer_fits == 5 * 3  # imputer, scaler, encoder
 
 

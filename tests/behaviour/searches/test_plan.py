@@ -68,7 +68,7 @@ def test_a_shared_group_as_text():
         (
             make_pipeline(QuantileTransformer(n_quantiles=9), Ridge()),
             {"ridge__alpha": [1, 2]},
-            "fold family",
+            "shared in folds",
             "",
         ),
         (
@@ -126,7 +126,7 @@ def test_a_misspelt_parameter_is_named():
 def test_a_shared_group_says_why_it_shares_no_more():
     pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Lasso())
     (group,) = GridSearchCV(pipe, {"lasso__alpha": [0.1, 1.0]}).plan(X.round(), Y).groups
-    assert group.kind == "fold family"
+    assert group.kind == "shared in folds"
     assert group.reason.startswith("no moments, because the rows behind the steps are sparse")
 
 

@@ -126,7 +126,7 @@ def test_other_searches_are_answered_fold_by_fold(model, options, why):
     options = dict(options)
     X = options.pop("X", NUMBERS)
     search = GridSearchCV(model, {"var_smoothing": [1e-9, 0.1]}, cv=3).fit(X, Y, **options)
-    assert search.report_.groups[0]["kind"] == "fold family"
+    assert search.report_.groups[0]["kind"] == "shared in folds"
     assert why in search.report_.groups[0]["reason"]
     alone = GridSearchCV(model, {"var_smoothing": [1e-9, 0.1]}, cv=3, sharing="none").fit(X, Y, **options)
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])

@@ -251,7 +251,7 @@ def test_a_family_reads_what_was_hashed_once():
     options = {"scoring": "neg_log_loss", "refit": False}
     ours = GridSearchCV(pipeline, params, **options)
     (group,) = ours.plan(X, y).groups
-    assert (group.kind, group.once, group.transformer_fits) == ("fold family", ("Counting",), 1 + 5)
+    assert (group.kind, group.once, group.transformer_fits) == ("shared in folds", ("Counting",), 1 + 5)
     _same(ours, theirs.GridSearchCV(pipeline, params, **options), X, y, tol=1e-4)
     assert Counting.rows == 100 + 6 * 5 * 100
     assert ours.report_.transformer_fits == 6
