@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.estimators._method_call import clear_fit
@@ -179,9 +180,16 @@ def partial_fit(
     estimator: Any, inner: Callable[..., Any], X: ChunkRows, y: Any = None, sample_weight: Any = None
 ) -> Any:
     """Continue a fit with the blocks of X, by scikit-learn's own ``partial_fit``."""
-    more = {} if sample_weight is None else {"sample_weight": _check_weights(X, sample_weight)}
+    if sample_weight is None:
+        for _, block in X.frames():
+            estimator.partial_fit(block)
+        return estimator
+    weights = _check_weights(X, sample_weight)
     for rows, block in X.frames():
-        estimator.partial_fit(block, **{name: value[rows] for name, value in more.items()})
+        if weights[rows].any() or not weights.any():
+            estimator.partial_fit(block, sample_weight=weights[rows])
+        else:  # scikit-learn would divide by the sum of the weights
+            assert_all_finite(block, allow_nan=True)
     return estimator
 
 
