@@ -44,11 +44,9 @@ from manyfit.folds.moments._transformed import (
     TransformedMoments,
 )
 from manyfit.folds.passes._dense import DensePasses
-from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._mixed import MixedPasses
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._samples import RowSample
-from manyfit.folds.passes._small_device import SmallDevicePasses
 from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
 from manyfit.folds.rows._csr import CsrRows, merge_rare_features
@@ -115,7 +113,6 @@ __all__ = [
     "ClassedFolds",
     "CsrRows",
     "DensePasses",
-    "DevicePasses",
     "DeviceRows",
     "EncodedFold",
     "Encoding",
@@ -151,7 +148,6 @@ __all__ = [
     "ScatterMatrix",
     "SetwiseMerge",
     "SingleFold",
-    "SmallDevicePasses",
     "SomeRows",
     "SparsePasses",
     "Spectrum",

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
-from manyfit.folds import DevicePasses
+from manyfit.folds.passes._device import DevicePasses
 from tests._covering import covering, spread
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import crossings, there

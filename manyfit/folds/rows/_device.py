@@ -17,8 +17,8 @@ from manyfit.arrays import (
 from manyfit.folds._row_index import take_rows
 from manyfit.folds.moments._device import device_column_ranges, sum_device_atoms
 from manyfit.folds.moments._moments import SummedMoments
+from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan, scan_device
-from manyfit.folds.passes._small_device import SmallDevicePasses
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Array, Rows
 
@@ -62,7 +62,9 @@ class DeviceRows(RowSource):
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
         return device_column_ranges(self.X, atoms, columns)
 
-    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> SmallDevicePasses:
+    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> Passes:
+        from manyfit.folds.passes._small_device import SmallDevicePasses  # searches on the host do without
+
         return SmallDevicePasses(self.X, atoms, origin)
 
     def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Any:

@@ -13,9 +13,7 @@ from manyfit.arrays import array_namespace, float_dtype, to_device, to_host, tra
 from manyfit.arrays import device as device_of
 from manyfit.folds import (
     DensePasses,
-    DevicePasses,
     NumPyRows,
-    SmallDevicePasses,
     Unsupported,
     as_row_source,
     check_blas_threads,
@@ -24,6 +22,8 @@ from manyfit.folds import (
 from manyfit.folds.moments._host import middle
 from manyfit.folds.passes import _device as module
 from manyfit.folds.passes import _small_device as small
+from manyfit.folds.passes._device import DevicePasses
+from manyfit.folds.passes._small_device import SmallDevicePasses
 from tests.behaviour.metrics._crossings import crossings, there
 from tests.units.folds.test_passes import ATOMS, TARGETS, VALUES, M, N, P, every_atoms, one_and_three
 

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from manyfit.folds import (
     AtomGroup,
     DensePasses,
-    DevicePasses,
     MixedMatrix,
     MixedPasses,
     NumPyRows,
@@ -22,6 +21,7 @@ from manyfit.folds import (
     require_classes,
 )
 from manyfit.folds.passes._dense import GRAM_ROWS
+from manyfit.folds.passes._device import DevicePasses
 from tests.behaviour.metrics._crossings import there
 
 rng = np.random.default_rng(0)
