@@ -51,7 +51,8 @@ def _as_array(frame: Any, dtypes: list[Any]) -> Array:
     elif dtype.kind != "f":
         missing = frame.isna().to_cupy()
         if bool(compat.array_namespace(missing).any(missing)):
-            dtype = np.dtype(np.float64)
+            # Of bools, cuDF makes no floats in one step.
+            frame, dtype = frame.astype(np.float64), np.dtype(np.float64)
     return frame.to_cupy(dtype=dtype)
 
 

@@ -130,8 +130,14 @@ class FoldedMatrix:
     @cached_property
     def _trained_classes(self) -> tuple[Labels, Array]:
         """The labels of y, and which of them the training part of each split holds."""
-        found = Labels.of(self.y)
-        return found, trained_classes(found.codes, len(found.labels), self.splits.atom_groups)
+        found, sets = Labels.of(self.y), self.splits.test_sets
+        k, codes = len(found.labels), found.codes
+        if sets is None:
+            return found, trained_classes(codes, k, self.splits.atom_groups)
+        own = np.repeat(np.arange(self.n_splits), sets.sizes) * k
+        own += codes if sets.order is None else codes[sets.order]
+        tested = np.bincount(own, minlength=self.n_splits * k).reshape(-1, k)
+        return found, tested.sum(axis=0) > tested
 
     def splits_by_classes(self) -> list[list[int]]:
         """The splits, those with training rows of the same classes together; for a y of labels."""

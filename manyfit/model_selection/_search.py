@@ -76,7 +76,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         report lists both scores.
     memory_limit : int or str, default=None
         Bytes (``"512MB"``) for shared work: for sums over rows and, in each worker, for the outputs of shared
-        steps on one fold and for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other
+        steps on one fold and for folds in memory (a quarter). None: 1 GiB. A larger X that can be read in
+        chunks is not loaded; for it, None is half of the machine's memory. `fit` raises ValueError for other
         strings.
     client : distributed.Client, None or False, default=None
         The Dask cluster whose workers make all fits but the refit, and that too if X is in chunks; `n_jobs`

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -87,7 +86,7 @@ def test_a_part_that_is_asked_to_stop_keeps_its_rows(tmp_path, monkeypatch):
         _process._asked_to_stop() as stop,
         subprocess.Popen(never, start_new_session=True) as process,
     ):
-        tell = lambda shown: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+        tell = lambda shown: signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None)  # noqa: E731
         assert _process._wait(process, float("inf"), 1.0, rows, tell, stop) == "stopped by a signal"
     again = _process.run_process(["ridge"], 60.0, True, lambda shown: None)
     assert again.failure == "stopped by a signal" and not again.rows

@@ -21,9 +21,9 @@ def to_device_of(array: Any, like: Array, *, label: str | None = None) -> Any:
 
 
 class TransferCache:
-    """Moves each array, to the host also frames, once, to the host or the device of `target`, and keeps it.
+    """Copies each array once, to the host or to the device of `target`; to the host, frames too.
 
-    Values that need no move come back as they are. With `weak` a copy lives as long as its array and is
+    Values that need no copy come back as they are. With `weak` a copy lives as long as its array and is
     read-only, because several estimators read it. A pickle holds no copies.
     """
 

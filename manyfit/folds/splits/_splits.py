@@ -16,6 +16,10 @@ from manyfit.introspection.drop_in_classes import sklearn_class_of
 Split = tuple[Any, Any]
 
 
+# The dtype of the numbers of splits, while it holds them.
+FEW_LABELS = np.int16
+
+
 @dataclass(frozen=True)
 class TestSets:
     """Test sets that divide the rows: those of split i are ``order[ends[i - 1]:ends[i]]``.
@@ -162,11 +166,13 @@ class Splits:
     @classmethod
     def given(cls, splits: Any, n_samples: int) -> "Splits":
         """Keep the splits of an iterable, which is read once."""
-        labels = np.full(n_samples, -1, dtype=np.int16)
+        labels = np.full(n_samples, -1, dtype=FEW_LABELS)
         drawn: list[Split] = []
         stream: Iterator[Split] = iter(splits)
         n_partition = 0
         for train, test in stream:
+            if n_partition > np.iinfo(labels.dtype).max:
+                labels = labels.astype(np.int64)
             if n_partition == len(drawn) and _joins_partition(train, test, labels, n_partition):
                 # Only the label is kept; the pair is written out again if the partition breaks.
                 drawn.append(_SPENT)
@@ -249,9 +255,7 @@ def _joins_partition(train: Any, test: Any, labels: NDArray[np.integer], i: int)
 
     Labels the rows of `test` if so.
     """
-    if i >= np.iinfo(labels.dtype).max or not (
-        _sorted_rows(train, labels.size) and _sorted_rows(test, labels.size)
-    ):
+    if not (_sorted_rows(train, labels.size) and _sorted_rows(test, labels.size)):
         return False
     if len(train) + len(test) != labels.size or np.any(labels[test] >= 0):
         return False

@@ -20,6 +20,7 @@ from manyfit.folds import (
     prepare_rows,
     read_input,
 )
+from manyfit.introspection.composites import last_step
 from manyfit.model_selection.job._device_frames import arrays_of_frames
 from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
 
@@ -59,7 +60,7 @@ def load_inputs(
     if source is None:
         given = chunk_input(X, y, search.memory_limit)
         X, y, source = given.X, given.y, given.rows
-        if source is not None and y is None and get_tags(search.estimator).target_tags.required:
+        if source is not None and y is None and get_tags(last_step(search.estimator)).target_tags.required:
             raise ValueError(
                 f"{type(search.estimator).__name__} needs y, and got X alone, a {source.kind} that is read "
                 "in chunks. Pass y, or a column of X as y; a function of Blocks may yield (X, y)."

@@ -13,6 +13,8 @@ def memory_limit_in_bytes(limit: int | str | None) -> int:
     if limit is None:
         return DEFAULT_MEMORY_LIMIT
     try:
+        if isinstance(limit, bool):
+            raise ValueError("no number of bytes")
         size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_size(_text(limit)))
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel
 
 from manyfit._compat import replace_globals, unwrap_delayed
+from manyfit.arrays import compute_dask_inputs
 from manyfit.folds import Unsupported
 from manyfit.model_selection.moment_scores import NEAR, TargetScores, draw_fixed_splits
 from manyfit.model_selection.planning.places._data_location import copy_to_host
@@ -75,9 +76,14 @@ class PermutedFits:
 
 
 def _move_to_host(given: dict[str, Any]) -> None:
-    """Copy data of a device to the host, where y is permuted, with the warning of a host fallback."""
-    move = partial(copy_to_host, "permutation_test_score", "it permutes y on the host")
-    given |= move({name: given[name] for name in ("X", "y", "groups")})
+    """Copy data of a device to the host, where y is permuted, with the warning of a host fallback.
+
+    Dask's collections are computed.
+    """
+    caller, names = "permutation_test_score", ("X", "y", "groups")
+    move = partial(copy_to_host, caller, "it permutes y on the host")
+    values = compute_dask_inputs([given[name] for name in names], caller)
+    given |= move(dict(zip(names, values, strict=True)))
     for option in ("params", "fit_params"):
         if given.get(option):
             given[option] = move(given[option])

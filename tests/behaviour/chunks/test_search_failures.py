@@ -165,9 +165,10 @@ def test_the_reason_why_a_tree_reads_no_chunks(model):
 
 
 def test_blocks_without_targets_say_what_is_missing():
-    message = r"Ridge needs y, and got X alone, a Blocks of arrays .* yield \(X, y\)"
-    with pytest.raises(ValueError, match=message):
-        GridSearchCV(Ridge(), {"alpha": [1.0]}, refit=False, memory_limit="10kB").fit(blocks(np.eye(40), 5))
+    message = r"(Ridge|Pipeline) needs y, and got X alone, a Blocks of arrays .* yield \(X, y\)"
+    for model in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        with pytest.raises(ValueError, match=message):
+            GridSearchCV(model, {}, refit=False, memory_limit="10kB").fit(blocks(np.eye(40), 5))
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the (test|train) scores are non-finite:UserWarning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,3 +104,17 @@ def test_other_fits_are_scikit_learns(estimator, params, blocks):
     labels = isinstance(estimator, LogisticRegression) or isinstance(params.get("cv"), StratifiedKFold)
     _both(estimator, X, (y > np.median(y)).astype(int) if labels else y, n_permutations=3, **params)
     assert blocks == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_array_of_dask_is_computed_once():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y, options = X[:, 0] + rng.normal(size=120), {"cv": KFold(3), "n_permutations": 4, "random_state": 0}
+    chunks = da.from_array(X, chunks=(25, 4))
+    for found, wanted in zip(
+        permutation_test_score(Ridge(), chunks, da.from_array(y, chunks=50), **options),
+        permutation_test_score(Ridge(), X, y, **options),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)

@@ -1,5 +1,6 @@
 """Residuals of rows left out of a ridge fit, against fits without them."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -320,3 +321,18 @@ def test_rows_that_are_equal_tie_where_rows_are_ranked(scoring):
     theirs, ours = (one.fit(X, y).cv_results_["mean_test_score"] for one in both)
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     assert both[1].report_.fits_shared == 27
+
+
+def test_a_singular_matrix_is_refused_without_a_warning():
+    data = np.random.default_rng(1)
+    X, y = data.normal(size=(20, 60)), data.normal(size=20)
+    options = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error", "refit": False}
+    found, given = [], []
+    for search in (GridSearchCV, SklearnSearch):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = search(Ridge(), {"alpha": [0.0, 1.0, 1e3]}, **options).fit(X, y)
+        found.append(fitted.cv_results_["mean_test_score"])
+        given.append({str(one.message) for one in caught})
+    np.testing.assert_allclose(*found, rtol=1e-7)
+    assert given[0] == given[1]

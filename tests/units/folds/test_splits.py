@@ -10,7 +10,8 @@ import pytest
 from sklearn import model_selection as ms
 from sklearn.model_selection import KFold, check_cv
 
-from manyfit.folds import Splits
+from manyfit.folds import FoldedMatrix, Splits
+from manyfit.folds.splits import _splits
 from manyfit.folds.splits._splits import _joins_partition
 
 N = 23
@@ -163,3 +164,26 @@ def test_a_subclass_of_kfold_splits_its_own_way():
             return ((train[::-1], test) for train, test in super().split(X))
 
     assert_same(drawn(Backwards(3)), list(Backwards(3).split(X)))
+
+
+def test_a_partition_may_have_more_splits_than_the_first_dtype_numbers(monkeypatch):
+    monkeypatch.setattr(_splits, "FEW_LABELS", np.int8)
+    n, cv = 400, KFold(200, shuffle=True, random_state=0)
+    splits = Splits.draw(cv, np.empty((n, 1)), None, n, {})
+    assert splits.test_sets is not None
+    assert_same(splits, list(cv.split(np.empty((n, 1)))))
+
+
+@pytest.mark.parametrize("cv", [KFold(6), KFold(6, shuffle=True, random_state=0), ms.LeaveOneOut()])
+def test_classes_that_splits_train_on(cv):
+    """Of splits that divide the rows they are counted from the test sets, of others from the atoms."""
+    y = np.array([0, 1, 1, 2, 2, 2, 2, 1, 3, 3, 3, 3])
+    rows, X = list(cv.split(y)), np.empty((12, 1))
+    divided = FoldedMatrix(X, y, Splits.given(rows, 12))
+    twice = FoldedMatrix(X, y, Splits.given([*rows, *rows], 12))
+    assert divided.splits.test_sets is not None and twice.splits.test_sets is None
+    held = [np.isin(np.arange(4), y[train]) for train, _ in rows]
+    assert divided.trains_on_all_classes == twice.trains_on_all_classes == np.all(held)
+    for i, own in enumerate(held):
+        for data in (divided, twice):
+            np.testing.assert_array_equal(np.unique(data.trained_labels([i])), np.flatnonzero(own))

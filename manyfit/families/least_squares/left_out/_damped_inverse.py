@@ -54,7 +54,7 @@ class Floors(NamedTuple):
     number: float
 
     def hold(self, inverse: DampedInverse) -> bool:
-        """Whether it is; then it is for larger alphas."""
+        """Whether the least eigenvalue is larger, for the smallest alpha and so for all."""
         return inverse.least > max(self.ratio * inverse.largest, self.number)
 
 
@@ -65,7 +65,8 @@ class Eigenvectors(DampedInverse):
         self._vectors = vectors = np.eye(len(rhs)) if spectrum.vectors is None else spectrum.vectors
         self._damped = (spectrum.values[:, None] + alphas).T  # (s, p)
         self.rotation = vectors if rotates else None
-        along = (vectors.T @ rhs).T / self._damped[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):  # `Floors` refuse what is singular
+            along = (vectors.T @ rhs).T / self._damped[:, None]
         self.coef = along if rotates else along @ vectors.T
         self.least, self.largest, self.scale = (
             self._damped[0, -1], self._damped[0, 0], spectrum.values[0],

@@ -51,7 +51,8 @@ def require_read(nbytes: int, memory: int) -> None:
     if 2 * nbytes > memory:
         raise MemoryError(
             f"A chunk of rows of X, with all columns, takes {nbytes:,} bytes. Two are in memory at a time, "
-            f"and the limit is {memory:,} bytes. Store X in chunks of fewer rows, or allow more memory."
+            f"and memory_limit is {memory:,} bytes. Read X in chunks of fewer rows, or set "
+            f"memory_limit={2 * nbytes} or more."
         )
 
 
