@@ -58,7 +58,8 @@ class TweedieFamily(Family):
         y = np.asarray(folded.targets, dtype=np.float64)
         smallest = y.min()
         if smallest < 0 or (power == 2 and smallest <= 0):
-            raise Unsupported("y has values that the distribution does not have")
+            end = "negative values" if power < 2 else "values that are not positive"
+            raise Unsupported(f"y has {end}, which the distribution does not have")
         if folded.weight is not None and not folded.weight.any():
             raise Unsupported("all weights are zero")
         mean = float(np.average(y, weights=folded.weight))

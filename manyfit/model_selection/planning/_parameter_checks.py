@@ -169,7 +169,7 @@ def _check_sparse_step(step: StepSpec, is_exact: bool) -> None:
     _require_valid(model)
     known.check(model)
     if is_exact and known.reads_rows(model) and not known.is_exact:
-        raise Unsupported(f"rounding in {step.cls.__name__} could decide")
+        raise Unsupported(f"rounding in {step.cls.__name__} could decide which class is predicted")
 
 
 def _require_copies(step: StepSpec) -> None:

@@ -23,6 +23,10 @@ _REMEDIES = {
     "y is a frame or array of one column": "Pass y with one dimension, as np.ravel(y) makes it",
     "y has the pandas extension dtype": "Pass y as an array of NumPy, by y.to_numpy()",
     "do not read sparse chunks": "Leave the steps out, or apply those that need no fit to the chunks",
+    "which a fit could change": "Pass X and y as arrays of NumPy or frames",
+    "y is missing": "Pass y; a function of Blocks may yield (X, y)",
+    "rounding in StandardScaler could decide": "Use MaxAbsScaler, whose rounding decides nothing",
+    "did not converge": "Set a larger tol, a stronger penalty or a larger memory_limit",
     "class (has no|without) weight|negative or (NaN|not finite)": "Give other weights",
 }
 

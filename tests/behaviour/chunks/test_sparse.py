@@ -255,7 +255,7 @@ def test_a_negative_number_fails_the_fits_that_train_on_it(model):
         (
             make_pipeline(StandardScaler(with_mean=False), MultinomialNB()),
             SHARES,
-            "rounding in StandardScaler could decide",
+            "rounding in StandardScaler could decide which class is predicted",
         ),
         (make_pipeline(StandardScaler(), LogisticRegression()), SHARES, "cannot centre .* with_mean=False"),
         (
