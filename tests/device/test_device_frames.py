@@ -152,6 +152,17 @@ def test_a_sample_of_rows(frames, kind):
 
 
 @pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
+def test_a_sample_of_a_kernel_has_rows_and_columns(frames):
+    kernel = pd.DataFrame(FRAME.to_numpy() @ FRAME.to_numpy().T)
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.1, 10.0]}, cv=FOLDS, sample=60)
+    np.random.seed(0)
+    wanted = clone(search).fit(kernel.to_numpy(), LABELS)
+    np.random.seed(0)
+    found = search.fit(array_of_frame(frames.DataFrame(kernel)) + 0.0, LABELS)
+    assert found.best_score_ == pytest.approx(wanted.best_score_, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
 @pytest.mark.parametrize("kind", ["frames", "arrays"])
 def test_incremental_searches_train_on_the_host(frames, kind):
     X, y = frames.DataFrame(FRAME), frames.Series(NUMBERS)

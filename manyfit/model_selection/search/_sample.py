@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.random import sample_without_replacement
 
 from manyfit._compat import check_method_params, num_samples, safe_indexing, safe_split
@@ -49,8 +49,10 @@ class Sample:
         Raises MemoryError if X is read in chunks, and the sample takes more than `limit` bytes.
         """
         if is_xp_array(X):
-            cut = [self._cut(value) for value in (X, y, *params.values())]
-            return cut[0], cut[1], dict(zip(params, cut[2:], strict=True))
+            X, y, *values = (self._cut(value) for value in (X, y, *params.values()))
+            if get_tags(estimator).input_tags.pairwise:
+                X = take_rows(X.T, self.rows).T
+            return X, y, dict(zip(params, values, strict=True))
         params = check_method_params(X, params=params, indices=self.rows)
         if not isinstance(X, IndexedRows):
             return *safe_split(estimator, X, y, self.rows), params
