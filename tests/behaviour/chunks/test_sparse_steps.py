@@ -81,6 +81,16 @@ def test_the_pass_that_counts_the_rows_leaves_out_reads_without_a_training_row()
         require_equal(search, SklearnSearch(model, {}, **options).fit(COUNTS, Y), rtol=0.0, atol=1e-5)
 
 
+def test_settings_of_steps_before_rows_that_are_not_in_order():
+    """Binarizer leaves integers, and other steps do not: neither is left without a score."""
+    model = Pipeline([("step", Binarizer()), ("model", MultinomialNB())])
+    grid = {"step": [Binarizer(threshold=0.5), Normalizer("max"), MaxAbsScaler(), TfidfTransformer()]}
+    options = {"cv": ShuffleSplit(3, random_state=0), "refit": False, "return_train_score": True}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(COUNTS))
+    assert search.report_.fits_done == 0
+    require_equal(search, SklearnSearch(model, grid, **options).fit(COUNTS, Y))
+
+
 def test_passes():
     """Models share them behind the same steps, and splits if these learn nothing."""
     model, grid = (
