@@ -10,7 +10,7 @@ import numpy as np
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, row_blocks
-from manyfit.folds.moments._counts import ClassCounts, CountSums, count_classes
+from manyfit.folds.moments._counts import ClassCounts, CountSums, count_classes, count_in_order
 from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.splits._atoms import Array, AtomGroup
@@ -128,18 +128,17 @@ class ClassAtoms:
 
     def counts_of(self, i: int, train: Array, threshold: float | None) -> ClassCounts:
         """Sums of the features of the classes of split `i`, which trains on `train`; for sparse chunks."""
+        codes, n_classes, split = self._y.codes, len(self._y.labels), i - self.group.splits.start
         if threshold not in self._counts:
             self.passes += 1
             self._counts[threshold] = count_classes(
-                self._X, self._y.codes, len(self._y.labels), self.group, self._weights, threshold
+                self._X, codes, n_classes, self.group, self._weights, threshold
             )
         found = self._counts[threshold]
         if not (found.is_exact or (np.diff(train) >= 0).all()):
-            raise Unsupported(
-                "the training rows are not in the order of X, on which sums of numbers depend that are no "
-                "integers"
-            )
-        return found.of_split(i - self.group.splits.start, self._y.labels, np.unique(self._y.codes[train]))
+            found, n_passes = count_in_order(self._X, codes, n_classes, train, self._weights, threshold)
+            self.passes, split = self.passes + n_passes, 0
+        return found.of_split(split, self._y.labels, np.unique(codes[train]))
 
     @cached_property
     def spreads(self) -> list[_Spreads]:

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import binarize
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._row_index import n_rows
-from manyfit.folds.splits._atoms import AtomGroup
+from manyfit.folds._row_index import n_rows, row_blocks
+from manyfit.folds.splits._atoms import AtomGroup, as_rows
 
 Array = NDArray[Any]
 
 # Numbers up to which sums of integers are exact.
 EXACT = 2.0**53
+# Rows in another order are in memory in parts of this share of its limit: `take` copies them, up to three
+# times.
+ORDERED_PARTS = 4
 
 
 class ClassCounts(NamedTuple):
@@ -88,6 +91,25 @@ def count_classes(
                 _add(counted, own[index], None if W is None else W[index], totals[s], sums[s])
     is_exact = is_exact and bool(sums.max(initial=0.0) < EXACT)
     return CountSums(totals, sums.reshape(n_splits, n_classes, p), is_exact, is_negative)
+
+
+def count_in_order(
+    X: Any, codes: Array, n_classes: int, rows: Array, weights: Array | None, threshold: float | None
+) -> tuple[CountSums, int]:
+    """Sums over some rows in their own order, as those of a single split, and the passes that these took.
+
+    A pass reads as many of the rows as a part of the memory limit holds. See `count_classes`.
+    """
+    p, rows = X.shape[1], as_rows(rows, X.shape[0])
+    totals, sums = np.zeros((1, n_classes)), np.zeros((1, n_classes * p))
+    is_negative, n_passes = False, 0
+    for own in row_blocks(rows, max(1, X.source.memory // ORDERED_PARTS // X.row_bytes)):
+        n_passes += 1
+        found = X.take(own)
+        counted = found if threshold is None else binarize(found, threshold=threshold)
+        is_negative = is_negative or bool(counted.data.min(initial=0.0) < 0.0)
+        _add(counted, codes[own], None if weights is None else weights[own], totals[0], sums[0])
+    return CountSums(totals, sums.reshape(1, n_classes, p), True, np.array([is_negative])), n_passes
 
 
 def _in_order(local: list[Any], repeats: Array) -> Array:

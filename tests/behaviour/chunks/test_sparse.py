@@ -130,13 +130,19 @@ def test_blocks_of_any_size(rows):
 
 
 def test_rows_that_are_not_in_order():
-    """Sums of integers are exact in any order; others are not."""
-    options = OPTIONS | {"cv": ShuffleSplit(2, random_state=0)}
-    search = GridSearchCV(MultinomialNB(), {}, **options).fit(blocks(COUNTS))
-    expected = SklearnSearch(MultinomialNB(), {}, cv=options["cv"], refit=False, return_train_score=True)
-    require_equal(search, expected.fit(COUNTS, Y))
-    with pytest.raises(TypeError, match="not in the order of X, on which sums of numbers depend"):
-        GridSearchCV(MultinomialNB(), {}, **options).fit(blocks(SHARES))
+    """Sums of integers are exact in any order; of others, the rows are read in their own order, in parts."""
+    drawn = np.random.default_rng(2).integers(0, N, 300)
+    splits = [*ShuffleSplit(2, random_state=0).split(COUNTS), (drawn, np.arange(0, N, 7))]
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=N)
+    passes = []
+    for X, given in ((COUNTS, None), (SHARES, None), (COUNTS, weights)):
+        for model in (BernoulliNB(binarize=0.1), MultinomialNB()):
+            search = GridSearchCV(model, {}, **OPTIONS | {"cv": splits}).fit(blocks(X, weights=given))
+            assert search.report_.fits_done == 0
+            expected = SklearnSearch(model, {}, cv=splits, refit=False, return_train_score=True)
+            require_equal(search, expected.fit(X, Y, **{} if given is None else {"sample_weight": given}))
+        passes.append(search.report_.passes)
+    assert passes[1] == passes[2] == pytest.approx(passes[0] + 13)  # 5 + 5 + 3 parts
 
 
 @pytest.mark.parametrize(

@@ -37,33 +37,58 @@ STEPS = [
 ]
 
 
-@pytest.mark.cases(5)
+KINDS = {"blocks": lambda X, rows: [blocks(X, rows)], "lazy": lambda X, rows: [lazy(X, rows), Y]}
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "cv", [KFold(4), StratifiedKFold(3, shuffle=True, random_state=0)], ids=["KFold", "shuffled"]
 )
 @pytest.mark.parametrize(("step", "X"), STEPS, ids=[str(k) for k in range(len(STEPS))])
-def test_steps_before_families_that_count(step, X, cv):
+def test_steps_before_families_that_count(step, X, cv, kind):
     model = Pipeline([("step", step), ("model", ComplementNB())])
     grid = {"model": [MultinomialNB(), ComplementNB(), BernoulliNB(binarize=0.3)], "model__alpha": [0.1, 1.0]}
     options = {"scoring": ["accuracy", "neg_log_loss"], "cv": cv, "refit": False, "return_train_score": True}
-    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(X))
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(*KINDS[kind](X, 50))
     assert search.report_.fits_done == 0
     require_equal(search, SklearnSearch(model, grid, **options).fit(X, Y))
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("step", "X"),
     [*STEPS, (StandardScaler(with_mean=False), SIGNED)],
     ids=[str(k) for k in range(len(STEPS) + 1)],
 )
-def test_steps_before_iterations(step, X):
+def test_steps_before_iterations(step, X, kind):
     model = Pipeline([("step", step), ("model", LogisticRegression(tol=1e-6))])
     grid = {"model__C": [0.1, 1.0]}
     options = {"scoring": "neg_log_loss", "cv": KFold(2), "refit": False, "return_train_score": True}
-    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(X, 100))
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options)
+    search.fit(*KINDS[kind](X, 100))
     assert search.report_.fits_done == 0
     require_equal(search, SklearnSearch(model, grid, **options).fit(X, Y), rtol=0.0, atol=1e-5)
+
+
+def test_the_pass_that_counts_the_rows_leaves_out_reads_without_a_training_row():
+    for step in (MaxAbsScaler(), StandardScaler(with_mean=False)):
+        model = make_pipeline(step, LogisticRegression(tol=1e-6))
+        options = {"cv": KFold(4), "refit": False, "scoring": "neg_log_loss"}
+        search = GridSearchCV(model, {}, memory_limit=LIMIT, **options).fit(lazy(COUNTS, known=False), Y)
+        assert search.report_.fits_done == 0
+        require_equal(search, SklearnSearch(model, {}, **options).fit(COUNTS, Y), rtol=0.0, atol=1e-5)
+
+
+def test_settings_of_steps_before_rows_that_are_not_in_order():
+    """Binarizer leaves integers, and other steps do not: neither is left without a score."""
+    model = Pipeline([("step", Binarizer()), ("model", MultinomialNB())])
+    grid = {"step": [Binarizer(threshold=0.5), Normalizer("max"), MaxAbsScaler(), TfidfTransformer()]}
+    options = {"cv": ShuffleSplit(3, random_state=0), "refit": False, "return_train_score": True}
+    search = GridSearchCV(model, grid, memory_limit=LIMIT, **options).fit(blocks(COUNTS))
+    assert search.report_.fits_done == 0
+    require_equal(search, SklearnSearch(model, grid, **options).fit(COUNTS, Y))
 
 
 def test_passes():

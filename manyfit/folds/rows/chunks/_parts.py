@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.folds._row_index import n_rows
 from manyfit.folds.rows.chunks._cuts import RowCuts, chunk_and_rows, joined_borders, most_rows, require_read
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Array, Rows
@@ -187,7 +188,7 @@ class PartRows(ChunkRows):
         return self.is_counted
 
     def number_of(self, rows: slice) -> int:
-        return super().number_of(rows) if self.is_counted else self._n_yielded
+        return super().number_of(rows) if self.is_counted else self._n_counted
 
     def in_turn(
         self, sets: Sequence[Rows] | None, load: Load, reads: range | None = None
@@ -198,9 +199,12 @@ class PartRows(ChunkRows):
             yield from self._count([slice(0, sys.maxsize)] if sets is None else sets, load)
 
     def _count(self, sets: Sequence[Rows], load: Load) -> Iterator[tuple[slice, Any, list[Rows]]]:
-        """`in_turn` over all parts, whose rows are counted; the reads are those of later passes."""
+        """`in_turn` over all parts, whose rows are counted; the reads are those of later passes.
+
+        Reads that hold no row of a set are loaded, too.
+        """
         cuts, lengths, held, start, stop = RowCuts(sets), list[int](), list[Any](), 0, 0
-        most, self._n_yielded = most_rows(self.row_bytes, self.memory), 0
+        most, self._n_counted = most_rows(self.row_bytes, self.memory), 0
         try:
             with ThreadPoolExecutor(1) as reader:
                 ahead = reader.submit(self._counted_part, 0, 0)
@@ -209,8 +213,10 @@ class PartRows(ChunkRows):
                     size = 0 if part is None else part.shape[0]
                     if held and (part is None or stop + size - start > most):
                         self._counting = start, self.join(held)
-                        yield slice(start, stop), load(start, stop), cuts.within(start, stop)
-                        self._n_yielded += 1
+                        loaded, local = load(start, stop), cuts.within(start, stop)
+                        if any(n_rows(rows) for rows in local):
+                            yield slice(start, stop), loaded, local
+                        self._n_counted += 1
                         start, held = stop, []
                     if part is None:
                         break
