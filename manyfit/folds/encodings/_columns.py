@@ -228,6 +228,8 @@ class FoldColumns:
         If `encoded`, these may be numbers that an encoder has made of categories.
         """
         name = type(step).__name__
+        if self.is_sparse:
+            raise Unsupported(f"{name} reads a sparse matrix")
         parts = [one for part in self.parts for one in self._coded(part)] if encoded else self.parts
         numbers = tuple(part for part in parts if isinstance(part, NumberColumn))
         for part in parts:
