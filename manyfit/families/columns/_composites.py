@@ -115,11 +115,11 @@ def _joined(
         raise Unsupported("no columns are left")
     notes = reduce(StepNotes.joined, (one.notes for one in found), columns.notes)
     joined = replace(columns.changed(parts), notes=notes)
-    return joined.changed([_as_one_matrix(joined, threshold)]) if joined.is_sparse else joined
+    return _as_one_matrix(joined, threshold) if joined.is_sparse else joined
 
 
-def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:
-    """The columns of branches, one of them sparse, as one matrix: sparse if few of its entries are stored.
+def _as_one_matrix(joined: FoldColumns, threshold: float) -> FoldColumns:
+    """The columns of branches, one of them sparse: a sparse matrix if few of its entries are stored.
 
     scikit-learn counts all entries of a dense branch, and drops the zeros among them when it joins.
     """
@@ -129,10 +129,14 @@ def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:
     if linear.stored / size < threshold:
         sparse = (one for one in joined.parts if isinstance(one, LinearColumns) and one.stored is not None)
         n_dense = linear.width - sum(one.width for one in sparse)
-        return replace(linear, may_be_zero=linear.may_be_zero + n_train * n_dense)
+        return joined.changed([replace(linear, may_be_zero=linear.may_be_zero + n_train * n_dense)])
     if (linear.stored - linear.may_be_zero) / size < threshold:
         raise Unsupported("the zeros behind an inner step decide whether the outer one makes a sparse matrix")
-    return replace(linear, stored=None, may_be_zero=0.0)
+    dense = [
+        replace(one, stored=None, may_be_zero=0.0) if isinstance(one, LinearColumns) else one
+        for one in joined.parts
+    ]
+    return joined.changed(dense)
 
 
 def _times(columns: LinearColumns, weight: float) -> LinearColumns:

@@ -20,9 +20,9 @@ class PolynomialFeaturesStep(ColumnStep):
     serves = (PolynomialFeatures,)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
+        fitted = clone(step).set_output(transform="default").fit(np.zeros((1, columns.width)))
+        columns.fold.encoding.require_room(fitted.n_output_features_)  # before each column has its numbers
         parts = columns.numbers_of(step, encoded=True)
-        fitted = clone(step).set_output(transform="default").fit(np.zeros((1, len(parts))))
-        columns.fold.encoding.require_room(fitted.n_output_features_)
         return columns.changed([product_columns(columns.fold, parts, fitted.powers_)])
 
 

@@ -98,7 +98,10 @@ class LinearColumns:
     def by_column(self) -> list[tuple[Array, Array]]:
         """Rows and numbers of the entries of each column."""
         rows, columns, numbers = self._joined
-        return [(rows[columns == k], numbers[columns == k]) for k in range(self.width)]
+        order = np.argsort(columns, kind="stable")
+        ends = np.cumsum(np.bincount(columns, minlength=self.width))[:-1]
+        found = zip(np.split(rows[order], ends), np.split(numbers[order], ends), strict=True)
+        return list(found)[: self.width]
 
     def matrix(self, height: int) -> Any:
         """The matrix, of shape (height, p), as a sparse array."""
@@ -225,6 +228,8 @@ class FoldColumns:
         If `encoded`, these may be numbers that an encoder has made of categories.
         """
         name = type(step).__name__
+        if self.is_sparse:
+            raise Unsupported(f"{name} reads a sparse matrix")
         parts = [one for part in self.parts for one in self._coded(part)] if encoded else self.parts
         numbers = tuple(part for part in parts if isinstance(part, NumberColumn))
         for part in parts:

@@ -22,6 +22,7 @@ _REMEDIES = {
     "(?<!not )float32": 'Pass numbers of float64, by X.astype("float64")',
     "y is a frame or array of one column": "Pass y with one dimension, as np.ravel(y) makes it",
     "y has the pandas extension dtype": "Pass y as an array of NumPy, by y.to_numpy()",
+    "reads a sparse matrix": "Set sparse_output=False in the encoders, or sparse_threshold=0",
     "do not read sparse chunks": "Leave the steps out, or apply those that need no fit to the chunks",
     "which a fit could change": "Pass X and y as arrays of NumPy or frames",
     "y is missing": "Pass y; a function of Blocks may yield (X, y)",

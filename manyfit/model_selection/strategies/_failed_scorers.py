@@ -1,42 +1,48 @@
-"""Scorers that fail on rows in chunks: scikit-learn cannot call them, and the others keep their scores."""
+"""Scorers that fail on rows in chunks: scikit-learn cannot call them, and the fit keeps its other scores."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan
 
-from manyfit.folds import ChunkSums, FoldedData
-from manyfit.metrics.scoring import SharedScoring
+from manyfit.folds import ChunkSums, FoldedData, Unsupported
 from manyfit.model_selection.job._job import Options
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
+from manyfit.model_selection.sharing.rows._own_rows import InputWritten
 
 
-def error_score_of_each(scoring: SharedScoring, folded: FoldedData, options: Options) -> float | None:
+def error_score_of_each(folded: FoldedData, options: Options) -> float | None:
     """The score of each scorer that fails; None where all scores are left to scikit-learn."""
     in_chunks = isinstance(getattr(folded, "X", None), ChunkSums)
-    if not (in_chunks and scoring.multimetric) or options.error_score == "raise":
-        return None
-    return options.error_score
+    return options.error_score if in_chunks and options.error_score != "raise" else None
 
 
-def call_in_turn(
-    call: Callable[[list[str]], Mapping[str, float]],
-    names: Sequence[str],
+def call_scorers(
+    call: Callable[[Sequence[str]], Mapping[str, float]],
+    call_all: Callable[[], Mapping[str, float]],
+    missing: Sequence[str],
     error_score: float,
     values: dict[str, float],
 ) -> set[str]:
-    """Add scores to `values`, and return the names of those that failed; raises if there are no others."""
-    errors = dict[str, Exception]()
-    for name in names:
-        try:
-            values.update(call([name]))
-        except Exception as error:
-            errors[name] = error
-    if errors and not values:
-        raise next(iter(errors.values()))
-    for name, why in errors.items():
-        values[name] = error_score
-        warnings.warn(
-            f"Scoring failed. The score by {name} on this train-test partition for these parameters will be "
-            f"set to {error_score}. {type(why).__name__}: {why}",
-            UserWarning,
-            stacklevel=2,
-        )
-    return set(errors)
+    """Add the missing scores to `values`, and return the names of those that may be `error_score`.
+
+    `call` raises errors of scorers, and `call_all` warns of them, as scikit-learn does. What is no error of a
+    scorer is raised.
+    """
+    warned = DeferredWarnings()
+    try:
+        with warned.under(0):
+            values.update(call(missing))
+        warned.emit([0])
+        return set()
+    except (Unsupported, InputWritten):
+        raise
+    except Exception:
+        warned.emit([])
+    # Scorers of one bundle share predictions, with the positive class of the first that reads them: whether a
+    # scorer fails depends on those before it.
+    found = call_all()
+    values.update({name: found[name] for name in missing})
+    return {
+        name
+        for name in missing
+        if values[name] == error_score or (isnan(values[name]) and isnan(error_score))
+    }

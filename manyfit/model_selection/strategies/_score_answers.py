@@ -31,7 +31,7 @@ from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows
 from manyfit.model_selection.sharing.rows._read_only import read_only_view
-from manyfit.model_selection.strategies._failed_scorers import call_in_turn, error_score_of_each
+from manyfit.model_selection.strategies._failed_scorers import call_scorers, error_score_of_each
 
 # Bytes of predictions that a device scores at a time. Metrics take a few times as much memory. Smaller blocks
 # would spend most of the time on calls.
@@ -191,7 +191,7 @@ class _SubsetScores:
         self._recording = options.recording if role == "test" else None
         self.predicted: dict[int, Predicted] = {}
         self.failed: dict[int, set[str]] = {}
-        self._error_score = error_score_of_each(scoring, folded, options)
+        self._error_score = error_score_of_each(folded, options)
         self._scores: list[Any] = [None] * n_settings
         self._missing = [j for j in range(n_settings) if j not in answers.refused]
         self._from_moments()
@@ -326,21 +326,26 @@ class _SubsetScores:
                         if self._error_score is None:
                             values.update(call(missing))
                         else:
-                            self.failed[setting] = call_in_turn(call, missing, self._error_score, values)
+                            fail = partial(call, None, error_score=self._error_score)
+                            failed = call_scorers(call, fail, missing, self._error_score, values)
+                            self.failed[setting] = failed
                 ordered = {name: values[name] for name in scoring.named}
                 self._scores[setting] = ordered if scoring.multimetric else ordered["score"]
             except Exception as error:
                 self._scores[setting] = error
 
-    def _call_scorers(self, names: list[str], stub: Any) -> dict[str, float]:
-        """Scores of one setting by scikit-learn's own scorers."""
+    def _call_scorers(
+        self, names: Sequence[str] | None, stub: Any, error_score: Any = "raise"
+    ) -> dict[str, float]:
+        """Scores of one setting by scikit-learn's own scorers, or by all; see its ``error_score``."""
         # No supported scorer reads X; the stub has the predictions for its rows. If a scorer writes into y or
         # the weights, the setting is left to scikit-learn.
         rows, (y, params, is_strange) = OwnRows(), self._scorer_input
         give = rows.copy if is_strange else read_only_view
         given = {name: give(value) for name, value in params.items()}
-        scorer = raise_scorer_errors(self._scoring.scorer, names)
-        found = score(stub, None, give(y), scorer, given, "raise")
+        scorer = self._scoring.scorer
+        scorer = raise_scorer_errors(scorer, names) if error_score == "raise" else scorer
+        found = score(stub, None, give(y), scorer, given, error_score)
         rows.require_unchanged()
         return found if self._scoring.multimetric else {"score": found}
 

@@ -76,3 +76,27 @@ def test_iterations():
     encoded = make_column_transformer((texts, ["city", "day"]), (StandardScaler(), ["fare"]))
     model = make_pipeline(encoded, LogisticRegression(tol=1e-4, max_iter=1000))
     compared(model, {"logisticregression__C": [0.1]}, FRAME, Y > 1.0, 250_000, cv=2, rtol=0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9])
+def test_products_behind_a_sparse_encoder(threshold):
+    """A ColumnTransformer makes a dense array of sparse columns of which enough are stored."""
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city", "day"]),
+        ("passthrough", ["fare"]),
+        sparse_threshold=threshold,
+    )
+    model = make_pipeline(encode, PolynomialFeatures(include_bias=False, interaction_only=True), Ridge())
+    if threshold < 0.9:
+        compared(model, {"ridge__alpha": [1.0, 10.0]}, FRAME, Y, 300_000)
+        return
+    search = GridSearchCV(model, {}, refit=False, memory_limit=300_000)
+    with pytest.raises(TypeError, match="PolynomialFeatures reads a sparse matrix.* Set sparse_output=False"):
+        search.fit(blocks(FRAME, 50, Y))
+
+
+def test_products_behind_an_encoder_alone():
+    model = make_pipeline(OneHotEncoder(), PolynomialFeatures(1), Ridge())
+    search = GridSearchCV(model, {}, refit=False, memory_limit=100_000)
+    with pytest.raises(TypeError, match="PolynomialFeatures reads a sparse matrix.* Set sparse_output=False"):
+        search.fit(blocks(FRAME[["city", "day"]], 50, Y))

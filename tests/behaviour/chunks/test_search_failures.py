@@ -5,8 +5,10 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler as SklearnScaler
@@ -195,7 +197,7 @@ def test_a_scorer_that_fails_leaves_the_others_their_scores(model):
     )
     with pytest.warns(UserWarning, match="Scoring failed"):
         expected.fit(X, labels)
-    with pytest.warns(UserWarning, match="Scoring failed. The score by neg_log_loss .* ValueError: y_true"):
+    with pytest.warns(UserWarning, match="(?s)Scoring failed.* in log_loss.*ValueError: y_true"):
         search.fit(Dataset(X, (10, P)), labels)
     for name, own in expected.cv_results_.items():
         if name.startswith("split"):
@@ -204,3 +206,41 @@ def test_a_scorer_that_fails_leaves_the_others_their_scores(model):
     raising = GridSearchCV(model, {}, error_score="raise", memory_limit=limit_for(X, 90), **options)
     with pytest.raises(TypeError, match="a scorer failed"):
         raising.fit(Dataset(X, (10, P)), labels)
+
+
+TWO_LOSSES = {"one": "neg_log_loss", "two": "neg_log_loss"}
+
+
+@pytest.mark.filterwarnings("ignore:Only one class is present", "ignore:No positive class found")
+@pytest.mark.filterwarnings("ignore:One or more of the (test|train) scores are non-finite:UserWarning")
+@pytest.mark.parametrize(
+    ("model", "scoring"),
+    [
+        (RidgeClassifier(), "neg_log_loss"),
+        (GaussianNB(), "neg_log_loss"),
+        (GaussianNB(), TWO_LOSSES),
+        (LogisticRegression(tol=1e-8, max_iter=1000), "neg_log_loss"),
+        (LogisticRegression(tol=1e-8, max_iter=1000), TWO_LOSSES),
+        # The first of them decides on the positive class, and the second does not fail on the first fold.
+        (LogisticRegression(tol=1e-8, max_iter=1000), ["roc_auc", "average_precision"]),
+    ],
+    ids=["moments", "sums", "two of sums", "iterations", "two of iterations", "shared predictions"],
+)
+def test_scorers_that_fail_are_no_failed_fits(model, scoring):
+    """scikit-learn has no probabilities of RidgeClassifier, and no log loss of classes that a fit lacks."""
+    labels = np.where(X[:, 0] > X[:, 0].mean(), "second", "first")
+    labels[: -(-N // 3)] = "third"
+    options = {"cv": KFold(3), "refit": False, "scoring": scoring, "return_train_score": True}
+    expected = SklearnSearch(model, {}, **options)
+    search = GridSearchCV(model, {}, memory_limit=limit_for(X, 90), **options)
+    warned = []
+    for one, given in ((expected, X), (search, Dataset(X, (10, P)))):
+        with pytest.warns(UserWarning, match="Scoring failed") as found:
+            one.fit(given, labels)
+        warned.append(sorted(str(one.message).partition("Details")[0] for one in found))
+        assert not [one for one in found if issubclass(one.category, FitFailedWarning)]
+    assert warned[0] == warned[1]
+    assert search.report_.fits_shared == 3
+    for name, own in expected.cv_results_.items():
+        if name.startswith("split"):
+            np.testing.assert_allclose(search.cv_results_[name], own, atol=1e-5, err_msg=name)

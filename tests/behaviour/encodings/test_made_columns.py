@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
+from manyfit.folds import Encoding
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 
@@ -191,10 +192,15 @@ def test_products_of_categories(cv):
         word=np.where(np.arange(N) == 7, "w", rng.choice(["x", "y", "z"], N)), place=rng.choice(list("pq"), N)
     )
     ranks = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    encode = make_column_transformer((ranks, ["word", "place"]), (StandardScaler(), ["a", "b"]))
-    model = make_pipeline(encode, PolynomialFeatures(), StandardScaler(), Ridge())
-    report = compared(model, ALPHAS, frame, cv=cv)
-    assert (report.transformer_fits == 0) == (cv == 4)
+    # A ColumnTransformer makes a dense array of what is sparse, since much of it is stored.
+    for texts, *end in (
+        (ranks, StandardScaler(), Ridge()),
+        (OneHotEncoder(handle_unknown="ignore"), Ridge()),
+    ):
+        encode = make_column_transformer((texts, ["word", "place"]), (StandardScaler(), ["a", "b"]))
+        model = make_pipeline(encode, PolynomialFeatures(interaction_only=texts is not ranks), *end)
+        report = compared(model, ALPHAS, frame, cv=cv)
+        assert (report.transformer_fits == 0) == (cv == 4)
 
 
 def test_iterations_read_products():
@@ -220,6 +226,19 @@ def test_each_degree_costs_a_pass_and_wide_ones_are_left_out():
     assert any("46376 columns would need more than memory_limit" in reason for reason in reasons)
     two = GridSearchCV(model, {"polynomialfeatures__degree": [1, 2], **ALPHAS}, cv=4, refit=False)
     assert two.fit(np.repeat(wide, 3, axis=0)[:, :12], np.repeat(wide[:, 0], 3)).report_.passes == 2
+
+
+def test_products_that_find_no_room_cost_nothing(monkeypatch):
+    """A column that an encoder makes has a number for each category: all have the square of their number."""
+
+    def refuse(*_):
+        raise AssertionError
+
+    frame = pd.DataFrame({"code": [f"code {i % 60}" for i in range(600)]})
+    encode = OneHotEncoder(sparse_output=False)
+    search = GridSearchCV(make_pipeline(encode, PolynomialFeatures(4), Ridge()), ALPHAS, refit=False)
+    monkeypatch.setattr(Encoding, "coded", refuse)
+    assert "635376 columns would need more than memory_limit" in str(search.plan(frame, np.arange(600.0)))
 
 
 def test_the_matrices_of_a_search_fit_memory_limit_together():
