@@ -4,7 +4,7 @@ from manyfit.arrays._clip import clip
 from manyfit.arrays._copies import copy_with_strides, deep_copy
 from manyfit.arrays._dask_inputs import compute_dask_inputs
 from manyfit.arrays._default_gpu import default_gpu
-from manyfit.arrays._device_frames import array_of_frame, frame_of_array, is_device_frame
+from manyfit.arrays._device_frames import array_of_frame, frame_of_array, holds_numbers, is_device_frame
 from manyfit.arrays._device_memory import block_size, is_out_of_memory, retry_in_smaller_blocks
 from manyfit.arrays._digest import array_digest, describes_itself
 from manyfit.arrays._host_fallback import collect_fallback_errors, warn_host_fallback
@@ -59,6 +59,7 @@ __all__ = [
     "dtype_kind",
     "float_dtype",
     "frame_of_array",
+    "holds_numbers",
     "is_array",
     "is_device_frame",
     "is_on_device",

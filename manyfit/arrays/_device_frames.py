@@ -20,6 +20,12 @@ def is_device_frame(value: Any) -> bool:
     return container_kind(value) == "frame"
 
 
+def holds_numbers(frame: Any) -> bool:
+    """Whether all columns of a device frame or series hold numbers; no data are read."""
+    numbers = list(map(_numpy_dtype, _dtypes(frame)))
+    return bool(numbers) and all(isinstance(one, np.dtype) and one.kind in "biuf" for one in numbers)
+
+
 def array_of_frame(value: Any) -> Any:
     """A device frame or series as an array where it lies, or as pandas holds it; other values as they are.
 
@@ -27,11 +33,9 @@ def array_of_frame(value: Any) -> Any:
     """
     if not is_device_frame(value):
         return value
-    dtypes = list(value.dtypes) if len(value.shape) == 2 else [value.dtype]
-    numbers = list(map(_numpy_dtype, dtypes))
-    if not numbers or not all(isinstance(one, np.dtype) and one.kind in "biuf" for one in numbers):
+    if not holds_numbers(value):
         return container_to_host(value)
-    array = _as_array(value, dtypes)
+    array = _as_array(value)
     key = id(array)
     _frames[key] = weakref.ref(array, lambda _: _frames.pop(key, None)), value
     return array
@@ -43,8 +47,13 @@ def frame_of_array(array: Array) -> Any:
     return kept[1] if kept is not None and kept[0]() is array else array
 
 
-def _as_array(frame: Any, dtypes: list[Any]) -> Array:
-    numbers = [_numpy_dtype(dtype) for dtype in dtypes]
+def _dtypes(frame: Any) -> list[Any]:
+    return list(frame.dtypes) if len(frame.shape) == 2 else [frame.dtype]
+
+
+def _as_array(frame: Any) -> Array:
+    dtypes = _dtypes(frame)
+    numbers = list(map(_numpy_dtype, dtypes))
     dtype = np.result_type(*numbers)
     if numbers != dtypes:
         frame, dtype = frame.astype(np.float64), np.dtype(np.float64)

@@ -15,6 +15,8 @@ from manyfit.families.protocol import Array, SparseStep, register_sparse_step
 from manyfit.folds import Unsupported, merge_two_spreads
 
 EPS = float(np.finfo(np.float64).eps)
+# A variance that is fewer times its rounding may be taken for zero by one of two sums, and not by the other.
+DOUBTFUL = 1e4
 
 
 class RowStep(SparseStep):
@@ -56,7 +58,7 @@ class ScalerStep(SparseStep):
         n, mean, squares = reduced(_spread, merge_two_spreads)
         variance, bound = squares / n, (n * mean * EPS) ** 2
         constant = variance <= n * EPS * variance + bound
-        if (~constant & (variance <= 1e4 * bound)).any() or (constant & (variance > 0)).any():
+        if (~constant & (variance <= DOUBTFUL * bound)).any() or (constant & (variance > 0)).any():
             raise Unsupported("a feature is nearly constant: rounding decides")
         scale = np.where(constant, 1.0, np.sqrt(variance))
         return {"mean_": mean, "var_": variance, "scale_": scale, "n_samples_seen_": int(n)}

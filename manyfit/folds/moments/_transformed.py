@@ -59,10 +59,10 @@ class Spectrum:
 
 
 class StepNotes(NamedTuple):
-    """What scikit-learn says where steps transform the rows of a fold, as far as a search repeats it."""
+    """Errors and warnings of scikit-learn's steps on the rows of a fold, which a search repeats."""
 
     unscored: str = ""  # why it cannot transform the test rows; empty if it can
-    warnings: tuple[str, ...] = ()  # of which it warns
+    warnings: tuple[str, ...] = ()  # the texts of its warnings
 
     def joined(self, other: "StepNotes") -> "StepNotes":
         """The notes of two steps."""

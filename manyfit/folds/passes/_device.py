@@ -121,21 +121,33 @@ class DevicePasses(Passes):
             for a in range(len(self.rows)):
                 total: DeviceArray = None
                 for rows, B in self._blocks(a, width):
-                    Z = flat[:, :-1] @ B.T
-                    Z += flat[:, -1:]
-                    D, P = curvature(Z[:, None, :], rows)
-                    B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
-                    B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
-                    roots = curvature_roots(B, D[:, 0, :], None if P is None else P[:, 0, :])
-                    product = squared(roots, K)
+                    product = squared(self._roots(flat, rows, B, curvature, taken, narrow), K)
                     if total is None:
                         total = xp.astype(product, self._dtype)
                     else:
                         total += product
-                    del B, Z, D, P, roots, product
+                    del B, product
                 out[a, :, :] = xp.reshape(hessian(total, K), (size, size))
         self.rows_read += sum(map(n_rows, self.rows))
         return out
+
+    def _roots(
+        self,
+        flat: DeviceArray,
+        rows: DeviceArray,
+        B: DeviceArray,
+        curvature: Curvature,
+        taken: DeviceArray,
+        narrow: Any,
+    ) -> list[DeviceArray]:
+        """`curvature_roots` of rows `B` at coefficients `flat`, by columns `taken` or, if None, by all."""
+        xp = self._xp
+        Z = flat[:, :-1] @ B.T
+        Z += flat[:, -1:]
+        D, P = curvature(Z[:, None, :], rows)
+        B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
+        B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
+        return curvature_roots(B, D[:, 0, :], None if P is None else P[:, 0, :])
 
     def _narrow(self, dtype: Any) -> Any:
         """The dtype of the device in which products of a precision are computed."""

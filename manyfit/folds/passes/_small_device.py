@@ -17,7 +17,6 @@ from manyfit.folds.passes._device import (
     OF_GRADIENT,
     DeviceArray,
     DevicePasses,
-    curvature_roots,
     gram_width,
     hessian,
     squared,
@@ -73,12 +72,7 @@ class SmallDevicePasses(DevicePasses):
         flat = self.send(theta[0])
         taken = None if features is None else to_device_of(features, self.X, label="indices")
         with np.errstate(over="ignore", invalid="ignore"):
-            Z = flat[:, :-1] @ B.T
-            Z += flat[:, -1:]
-            D, P = curvature(Z[:, None, :], rows)
-            B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
-            B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
-            roots = curvature_roots(B, D[:, 0, :], None if P is None else P[:, 0, :])
+            roots = self._roots(flat, rows, B, curvature, taken, narrow)
             atoms = [
                 xp.astype(squared([root[start:stop, :] for root in roots], K), self._dtype, copy=False)
                 for start, stop in pairwise(self._ends.tolist())

@@ -8,6 +8,7 @@ from sklearn.compose import ColumnTransformer
 from manyfit.arrays import (
     array_of_frame,
     container_to_host,
+    holds_numbers,
     is_array,
     is_device_frame,
     label_transfers,
@@ -32,14 +33,14 @@ def arrays_of_frames(estimator: Any, X: Any, values: Sequence[Any]) -> list[Any]
 def _rows(estimator: Any, X: Any) -> Any:
     held = [estimator, *(value for _, value in walk(estimator))]
     by_column = any(isinstance(one, ColumnTransformer) for one in held)
-    with label_transfers("X"):
-        array = X if by_column else array_of_frame(X)
-        if is_array(array) or any(map(supports_device_data_natively, held)):
-            return array if is_array(array) else X
-        why = "a ColumnTransformer chooses its columns" if by_column else "it has columns without numbers"
-        warn_host_fallback(
-            "search of a frame",
-            f"X, a {type(X).__module__.partition('.')[0]} {type(X).__name__}, is copied to the host, where "
-            f"{type(estimator).__name__} is fitted: {why}.",
-        )
-        return container_to_host(X) if by_column else array
+    if holds_numbers(X) and not by_column:
+        return array_of_frame(X)
+    if any(map(supports_device_data_natively, held)):
+        return X
+    why = "a ColumnTransformer chooses its columns" if by_column else "it has columns without numbers"
+    warn_host_fallback(
+        "search of a frame",
+        f"X, a {type(X).__module__.partition('.')[0]} {type(X).__name__}, is copied to the host, where "
+        f"{type(estimator).__name__} is fitted: {why}.",
+    )
+    return container_to_host(X, label="X")
