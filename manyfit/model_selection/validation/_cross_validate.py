@@ -30,7 +30,7 @@ from manyfit.model_selection.job._predictions import METHODS
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
-from manyfit.model_selection.planning.places._data_location import copy_to_host, place_data
+from manyfit.model_selection.planning.places._data_location import move_data_to_host, place_data
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import run
@@ -178,7 +178,7 @@ def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
                     "holds, such as a sample of the rows."
                 )
             data: dict[str, Any] = {name: given[name] for name in ("X", "y", "groups") if name in given}
-            given |= copy_to_host("learning_curve", "incremental learning works on the host", data)
+            given |= move_data_to_host("learning_curve", "incremental learning works on the host", data)
         return function(**given)
 
     return learning_curve

@@ -16,7 +16,7 @@ from manyfit._compat import replace_globals, unwrap_delayed
 from manyfit.arrays import compute_dask_inputs
 from manyfit.folds import Unsupported
 from manyfit.model_selection.moment_scores import NEAR, TargetScores, draw_fixed_splits
-from manyfit.model_selection.planning.places._data_location import copy_to_host
+from manyfit.model_selection.planning.places._data_location import move_data_to_host
 
 # Bytes of permuted targets that are answered together. Larger blocks would spend their time on fresh memory.
 BLOCK_BYTES = 2**24
@@ -81,7 +81,7 @@ def _move_to_host(given: dict[str, Any]) -> None:
     Dask's collections are computed.
     """
     caller, names = "permutation_test_score", ("X", "y", "groups")
-    move = partial(copy_to_host, caller, "it permutes y on the host")
+    move = partial(move_data_to_host, caller, "it permutes y on the host")
     values = compute_dask_inputs([given[name] for name in names], caller)
     given |= move(dict(zip(names, values, strict=True)))
     for option in ("params", "fit_params"):

@@ -140,6 +140,7 @@ def damped_inverse(
 
 
 def _largest_eigenvalue(S: Array) -> float:
+    """About the largest eigenvalue of a scatter matrix, from some products with a vector."""
     v = np.sqrt(np.diagonal(S))
     size = 0.0
     for _ in range(POWERS):

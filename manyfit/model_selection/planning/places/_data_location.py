@@ -279,7 +279,7 @@ def _as_array(value: Any, n: int) -> Any:
     return np.asarray(value) if framed or (isinstance(value, list | tuple) and len(value) == n) else value
 
 
-def copy_to_host(caller: str, why: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def move_data_to_host(caller: str, why: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Data as they are, or all of them on the host if any lies on a device; that is a host fallback."""
     on_device = [value for value in data.values() if container_kind(value) is not None]
     if not on_device:

@@ -37,7 +37,7 @@ from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
-from manyfit.model_selection.planning.places._data_location import copy_to_host
+from manyfit.model_selection.planning.places._data_location import move_data_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import n_workers
 from manyfit.model_selection.search._base import accept_device_data
@@ -181,7 +181,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         self._check_estimator()
         classes = fit_params.pop("classes", None)
         X, y, given = load_inputs(self, X, y, fit_params)
-        X, y, *values = copy_to_host(
+        X, y, *values = move_data_to_host(
             type(self).__name__, "it trains models on the host", {"X": X, "y": y, **given}
         ).values()
         given = dict(zip(given, values, strict=True))
