@@ -123,5 +123,7 @@ def optuna(results: Results) -> list[Cells]:
 def on_gpu(results: Results) -> list[Cells]:
     """Searches with X on a GPU."""
     return [
-        cells for name in ("gpu-ridge", "gpu-affine-pipeline") for cells in table(results.read(name)["rows"])
+        cells
+        for name in ("gpu-ridge", "gpu-affine-pipeline", "gpu-logistic")
+        for cells in table(results.read(name)["rows"])
     ]

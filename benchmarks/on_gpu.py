@@ -51,7 +51,8 @@ _TESTS = (
     Column("failure", "failure"),
 )
 _LEGEND = (
-    "time: of all settings; if they would take too long, some were run, and 'measured' is their share;\n"
+    "time: of all settings, the median of up to five runs after the first one, which compiles kernels; if\n"
+    "they would take too long, some were run, and 'measured' is their share;\n"
     "times: against scikit-learn; x floor: against the larger of two bounds, the bytes of X and y at the\n"
     "rate of a copy and the fewest operations at the rate of a product, both measured in this run;\n"
     "fits, to device, to host, waits: by manyfit's own report; peak: most device memory in use by a search,\n"

@@ -65,7 +65,7 @@ def _cumls(problem: Problem) -> Any:
 
 def contenders(problem: Problem) -> list[Contender]:
     """Return the contenders without cuml.accel; the most important come first, in case time runs out."""
-    on_host = [] if problem.own else [Contender(OURS_ON_HOST, "manyfit", _theirs, False)]
+    on_host = [] if problem.own else [Contender(OURS_ON_HOST, "manyfit", _theirs, False, parallel=True)]
     return [
         Contender(OURS, "manyfit", _cumls if problem.own else _drop_in, True),
         Contender(CUML_DEVICE, "scikit-learn", _cumls, True),

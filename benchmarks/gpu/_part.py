@@ -6,7 +6,7 @@ import gc
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import psutil
@@ -56,7 +56,7 @@ class _Runs:
         self.settings = settings_of(problem, quick)
         self.quick = quick
         self.per_byte: dict[str, float] = {}  # seconds per setting and byte, at the largest size so far
-        self._warm: set[str] = set()
+        self._warm: set[tuple[str, str]] = set()
 
     def rows(self) -> Iterator[Row]:
         with Accelerated(self.problem, self.quick) as accelerated:
@@ -117,7 +117,7 @@ class _Runs:
             try:
                 if contender.on_device:
                     X, y = self.place.put(X), self.place.put(y)
-                self._warm_up(contender)
+                self._warm_up(contender, case.dtype)
             except Exception as error:
                 return {"failure": describe(error)}
             row = self._race(contender, n_bytes, lambda now: self._fit(contender, now, X, y))
@@ -153,15 +153,15 @@ class _Runs:
     def _left(self) -> float:
         return max(1.0, (self.end - time.monotonic()) * _SHARE)
 
-    def _warm_up(self, contender: Contender) -> None:
-        """Compile kernels and start workers, on small data."""
-        if contender.name in self._warm:
+    def _warm_up(self, contender: Contender, dtype: str) -> None:
+        """Start workers, and compile most kernels for a dtype, on small data."""
+        if (contender.name, dtype) in self._warm:
             return
-        X, y = self.problem.data(self.problem.quick[0])
+        X, y = self.problem.data(replace(self.problem.quick[0], dtype=dtype))
         if contender.on_device:
             X, y = self.place.put(X), self.place.put(y)
         contender.fit(self.problem, self.settings[:: max(1, len(self.settings) - 1)], X, y)
-        self._warm.add(contender.name)
+        self._warm.add((contender.name, dtype))
 
     def _no_room(self, contender: Contender, n_bytes: int) -> str | None:
         """Return why the data would not fit, or None."""

@@ -171,18 +171,18 @@ def test_bars_of_shared_searches():
     ]
     found = asked(small + large)
     assert found.pop("ridge, c: not slower than cuml.accel") == ("2.5 times as fast", True)
-    assert found.pop("ridge: waits of manyfit beyond one, or two a pass, at any size") == ("0 more", True)
+    assert found.pop("ridge: waits of manyfit beyond one, at any size") == ("0 more", True)
     assert found.pop("ridge: scores within 1e-09 of scikit-learn's in float64") == ("1e-08 apart", False)
     assert found.pop("ridge: scores within 1e-05 of scikit-learn's in float32") == ("not measured", None)
     assert not found
     large[0] |= {"synchronisations": 5}
-    assert asked(small + large)["ridge: waits of manyfit beyond one, or two a pass, at any size"][1] is False
+    assert asked(small + large)["ridge: waits of manyfit beyond one, at any size"][1] is False
     iterated = [
-        row(OURS, 1.0, problem="logistic", synchronisations=9, passes=4),
+        row(OURS, 1.0, problem="logistic", synchronisations=11, waits_of_passes=8),
         row(SKLEARN, 0.5, problem="logistic"),
     ]
     found = asked(iterated)
-    assert found["logistic: waits of manyfit beyond one, or two a pass, at any size"] == ("0 more", True)
+    assert found["logistic: waits of manyfit beyond one for each pass and 3, at any size"] == ("0 more", True)
     assert found["logistic, c: not slower than scikit-learn n_jobs=-1"] == ("0.5 times as fast", False)
     assert len(found) == 2
 
