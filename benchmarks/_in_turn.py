@@ -74,13 +74,13 @@ class Side:
 
 
 @contextmanager
-def side(library: str) -> Iterator[Side]:
-    """Start the process of a library, and end it."""
+def side(library: str, *, one_thread: bool = True) -> Iterator[Side]:
+    """Start the process of a library, with one thread or with those that libraries choose, and end it."""
     command = [sys.executable, "-m", "benchmarks._in_turn", library]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(
-        command, cwd=_ROOT, env=os.environ | _ONE_THREAD | _KEEPS_MEMORY, **pipes
-    ) as process:
+    own = {name: value for name, value in os.environ.items() if name not in _ONE_THREAD}
+    environment = own | (_ONE_THREAD if one_thread else {}) | _KEEPS_MEMORY
+    with subprocess.Popen(command, cwd=_ROOT, env=environment, **pipes) as process:
         yield Side(process)
 
 

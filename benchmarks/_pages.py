@@ -22,6 +22,7 @@ from benchmarks._study_tables import (
     on_gpu,
     optuna,
     races,
+    threads,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +39,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "races": ("docs/which-search.md", races),
     "hyperband": ("docs/which-search.md", hyperband),
     "optuna": ("docs/which-search.md", optuna),
+    "threads": ("docs/searches.md", threads),
     "gpu": ("docs/devices.md", on_gpu),
     "timed": ("docs/clusters.md", on_clusters),
     "sent": ("docs/clusters.md", bytes_sent),

@@ -32,6 +32,21 @@ def everyday(results: Results) -> list[Cells]:
     return [*rows, dict.fromkeys(rows[0], "-") | {"Search": "geometric mean", **means}]
 
 
+def threads(results: Results) -> list[Cells]:
+    """Searches whose fits are made one by one, with all threads of BLAS and OpenMP."""
+    return [
+        {
+            "Search": f"`{row['search']}`",
+            "scikit-learn": as_seconds(row["theirs"]),
+            "manyfit": as_seconds(row["ours"]),
+            "scikit-learn, `n_jobs=-1`": as_seconds(row["theirs_in_processes"]),
+            "manyfit, `n_jobs=-1`": as_seconds(row["ours_in_processes"]),
+            "Largest difference": as_difference(row["of_threads"]),
+        }
+        for row in results.read("threads")["rows"]
+    ]
+
+
 def gains(results: Results) -> list[Cells]:
     """How much less CPU time everyday searches take, by what is searched."""
     times = {row["search"]: row["times_cpu"] for row in results.read("everyday")["rows"]}

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
+from manyfit.folds._blas_threads import blas_threads, check_blas_threads, map_threads, single_blas_thread
 from manyfit.folds._classed_folds import ClassedFold, ClassedFolds
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import FoldedMatrix, Weights
@@ -173,6 +173,7 @@ __all__ = [
     "as_rows",
     "as_targets",
     "as_weights",
+    "blas_threads",
     "check_blas_threads",
     "class_indicators",
     "counts_texts",

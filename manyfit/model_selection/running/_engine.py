@@ -35,6 +35,7 @@ from manyfit.model_selection.running._unread_fits import (
     raise_unknown_parameter,
     refusal,
 )
+from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items, progress_of
@@ -56,6 +57,7 @@ def run(
     A pair for which the budget leaves no time, or whose setting is out of the race, has a `NotMade`.
     """
     plan = prepared.plan
+    keep_signatures([job.estimator, *(value for params in job.candidates for value in params.values())])
     on_host = not (_on_cluster(job) or is_xp_array(job.X))
     rowwise = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, rowwise=rowwise)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from manyfit._compat import fit_and_score_call, joblib_is_local
@@ -15,6 +15,7 @@ from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._bundles import Bundles, training_rows
 from manyfit.model_selection.running._sklearn_fits import make_fits
 from manyfit.model_selection.sharing._fit_and_score import arguments_of_fit, arguments_of_fits
+from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, progress_of
 from manyfit.model_selection.strategies._strategy import RunContext, Strategy, WorkItem
 
@@ -99,13 +100,16 @@ class JoblibExecutor(Executor):
         shown = job.options.verbose > 1 or job.options.error_score == "raise"
         bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=shown)
         sent: list[Sequence[Pair]] = []
-        arguments = (_arguments(job, bundle, sent) for bundle in bundles)
+        accepted: set[int] | None = None if _has_strangers(job) else set()
+        arguments = (_arguments(job, bundle, sent, accepted or ()) for bundle in bundles)
         batch_size: Any = "auto" if shown else 1
         for number, results, seconds in run_tasks_unordered(
             make_fits, arguments, job.n_jobs, job.pre_dispatch, batch_size
         ):
             part = TaskResult(dict(zip(sent[number], results, strict=True)), seconds=seconds)
             bundles.note(part.results)
+            if accepted is not None:
+                accepted.update(c for (c, _), one in part.results.items() if one["fit_error"] is None)
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
@@ -125,14 +129,26 @@ def spare_threads(n_items: int, n_workers: int) -> list[int]:
     return [1] * (n_items - n_left) + [n_workers // n_left] * n_left if n_left else [1] * n_items
 
 
-def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> tuple[Any, ...]:
-    """Arguments of `make_fits` for a bundle, which is added to those that were sent."""
+def _has_strangers(job: Job) -> bool:
+    """Whether parts of any setting, or a scorer, are no classes or functions of scikit-learn."""
+    parts = [job.estimator, *(value for params in job.candidates for value in params.values())]
+    return any_of(strangers(parts)) or any_of(strangers_among_scorers(job.options.scorer))
+
+
+def _arguments(
+    job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]], accepted: Collection[int]
+) -> tuple[Any, ...]:
+    """Arguments of `make_fits` for a bundle, which is added to those that were sent.
+
+    `accepted`: settings whose parameters a fit has checked.
+    """
     function, common = fit_and_score_call(arguments_of_fits(job.options))
     splits = {i: job.splits.indices(i) for _, i in bundle}
     fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(job, c, i)) for c, i in bundle]
     sent.append(bundle)
     data, options = (job.estimator, job.X, job.y), job.options
-    return len(sent) - 1, function, data, common, fits, options.host_fallback, options.fits_within
+    checked = [c in accepted for c, _ in bundle]
+    return len(sent) - 1, function, data, common, fits, checked, options.host_fallback, options.fits_within
 
 
 def _run_item(item: WorkItem, context: RunContext, fits: ContinuedFits | None) -> TaskResult:

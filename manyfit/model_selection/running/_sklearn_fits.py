@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from manyfit._config import config_context
+from manyfit.model_selection.sharing._fit_overhead import keep_signatures, skip_parameter_checks
 
 Results = tuple[int, list[dict[str, Any]], float]
 """The number of a bundle, the result of each of its fits, and the seconds that they took together."""
@@ -19,16 +20,20 @@ def make_fits(
     data: tuple[Any, Any, Any],
     common: Mapping[str, Any],
     fits: Sequence[Mapping[str, Any]],
+    accepted: Sequence[bool],
     host_fallback: str,
     fits_within: Callable[[], AbstractContextManager[Any]],
 ) -> Results:
     """Make a bundle of fits by scikit-learn's `function` for a fit and its scores.
 
-    `data` are the estimator, X and y, and `common` the arguments that all fits have in common. The last two
-    are of `Options`.
+    `data` are the estimator, X and y, and `common` the arguments that all fits have in common. `accepted`
+    says of which fits another one has checked the parameters. The last two are of `Options`.
     """
     estimator, X, y = data
-    start = time.perf_counter()
+    start, results = time.perf_counter(), []
+    keep_signatures([estimator, *(value for fit in fits for value in (fit["parameters"] or {}).values())])
     with config_context(host_fallback=host_fallback), fits_within():
-        results = [function(clone(estimator), X, y, **common, **fit) for fit in fits]
+        for fit, checked in zip(fits, accepted, strict=True):
+            with skip_parameter_checks(checked):
+                results.append(function(clone(estimator), X, y, **common, **fit))
     return number, results, time.perf_counter() - start

@@ -30,6 +30,7 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._cluster_rounds import WorkerRounds, WorkerStore
 from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks
+from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 from manyfit.model_selection.strategies._strategy import RunContext, WorkItem
 
 
@@ -56,6 +57,7 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     own = versions()
     if own != common.versions:
         _require_same_versions(own, common.versions)
+    keep_signatures([common.job.estimator])
     fallback = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), fallback, common.callbacks.collect() as messages:
         done = _run_under(item, common)

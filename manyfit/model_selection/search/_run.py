@@ -35,6 +35,8 @@ from manyfit.model_selection.search._setup import (
     weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
+from manyfit.model_selection.sharing._fold_store import data_bytes
+from manyfit.model_selection.sharing._single_blas_thread import iterates_on_both, threads_of_fit
 
 
 def plan_search(search: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Plan:
@@ -169,7 +171,9 @@ def _refit(search: Any, setup: Setup, evaluation: Evaluation, context: Any, meta
         with refitting(verbose, evaluation.seconds):
             model = refit_shared(search.best_estimator_, evaluation, search.best_index_, data, params)
             if model is None:
-                search.best_estimator_.fit(*data, **params)
+                on_both = iterates_on_both(search.best_estimator_)
+                with threads_of_fit(on_both, data_bytes(X)):
+                    search.best_estimator_.fit(*data, **params)
             else:
                 search.best_estimator_ = model
         search.refit_time_ = time.time() - start

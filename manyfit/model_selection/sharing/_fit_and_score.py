@@ -20,7 +20,9 @@ from manyfit.introspection.composites import build_setting
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
+from manyfit.model_selection.sharing._fit_overhead import skip_parameter_checks
 from manyfit.model_selection.sharing._fold_store import OWN_ROWS, FoldStore, SettingFacts, SharedFold
+from manyfit.model_selection.sharing._single_blas_thread import iterates_on_both, threads_of_fit
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, OwnRows
@@ -49,9 +51,18 @@ def evaluate(
     print_start(folds.options, params, progress)
     result: Result | None = None
     failed: Exception | None = None
+    key = id(estimator), id(params)
     try:
-        with trial(draws=facts.draws), folds.shared_fits(), folds.options.fits_within():
+        with (
+            trial(draws=facts.draws),
+            folds.shared_fits(),
+            threads_of_fit(facts.on_both, folds.n_bytes),
+            skip_parameter_checks(key in folds.accepted),
+            folds.options.fits_within(),
+        ):
             result = _shared_fit(model, fold, facts, folds)
+        if not (facts.strange_steps or folds.strange_scorers):
+            folds.accepted.add(key)
     except InputWritten:
         folds.writers |= facts.strange_steps | folds.strange_scorers
     except Exception as error:
@@ -81,7 +92,8 @@ def fit_with_sklearn(
     options = folds.options
     arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     # Fits have labels of their own.
-    with folds.sklearn_fits() as refused, label_transfers("scores"), options.fits_within():
+    threads = threads_of_fit(iterates_on_both(estimator), folds.n_bytes)
+    with folds.sklearn_fits() as refused, label_transfers("scores"), threads, options.fits_within():
         model, stopping = clone(estimator), None
         if options.early_stopping is not None:
             train, test = folds.split(i)
@@ -197,7 +209,7 @@ def _facts_of(model: Any, folds: FoldStore) -> SettingFacts:
     strange = frozenset(strangers(model))
     if strange and not (folds.share_steps and has_shareable_prefix(model)):
         return OWN_ROWS
-    return SettingFacts(strange, draws=is_deterministic(model) is not True)
+    return SettingFacts(strange, is_deterministic(model) is not True, iterates_on_both(model))
 
 
 def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: FoldStore) -> Result:

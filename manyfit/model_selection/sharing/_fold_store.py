@@ -30,10 +30,14 @@ from manyfit.model_selection.sharing.rows._known_readers import strangers_among_
 
 @dataclass(frozen=True)
 class SettingFacts:
-    """Classes and functions in a setting that may write into rows, and whether its fit draws numbers."""
+    """Classes and functions in a setting that may write into rows, and what is known of its fit.
+
+    `draws`: it may draw random numbers. `on_both`: see `iterates_on_both`.
+    """
 
     strange_steps: frozenset[Hashable] = frozenset()
     draws: bool = True
+    on_both: bool = False
 
 
 # A setting that cannot be fitted on rows that others read.
@@ -89,6 +93,7 @@ class FoldStore:
     `in_turn`: the task reads one fold after the other, so that only the last one is kept. `writers`: classes
     and functions of settings in which something wrote into its input. `facts`: those of settings, by the
     identities of estimator and parameters, and with both, so that no others take their place in memory.
+    `accepted`: settings of library classes, by the same identities, whose parameters a fit has checked.
     """
 
     def __init__(
@@ -107,6 +112,7 @@ class FoldStore:
         self._splits = splits
         self.writers = set[Hashable]()
         self.facts: dict[tuple[int, int], tuple[Any, Any, SettingFacts]] = {}
+        self.accepted = set[tuple[int, int]]()
         self._folds: dict[tuple[int, bool], SharedFold] = {}
         self._dropped_counts = Counter[str]()
         self._host_copies = TransferCache(weak=True)
@@ -128,6 +134,11 @@ class FoldStore:
     def strange_scorers(self) -> frozenset[Hashable]:
         """Scorers and metrics that may write into their input."""
         return frozenset(strangers_among_scorers(self.options.scorer))
+
+    @cached_property
+    def n_bytes(self) -> int | None:
+        """Bytes of X, if they are known."""
+        return data_bytes(self.X)
 
     def split(self, i: int) -> tuple[Any, Any]:
         return self._splits.indices(i) if isinstance(self._splits, Splits) else self._splits[i]
@@ -196,11 +207,11 @@ def retained_folds(X: Any, n_splits: int, memory_limit: int) -> int:
 
     A fold is about as large as X; one is kept of data whose size is not known.
     """
-    size = _nbytes(X)
+    size = data_bytes(X)
     return 1 if size is None else max(1, min(n_splits, memory_limit // 4 // max(size, 1)))
 
 
-def _nbytes(X: Any) -> int | None:
+def data_bytes(X: Any) -> int | None:
     """Bytes of X, if known; of a list its references, since a fold has the same items."""
     if is_xp_array(X):
         return nbytes_of(X)

@@ -109,6 +109,7 @@ def test_processes_import_what_sklearn_would(tmp_path):
     script.write_text(FITS_AND_MODULES)
     done = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
     names = done.stdout.split()
-    package = ["", "._config", "._config._options", ".introspection", ".introspection.late_names"]
-    engine = ["", ".running", ".running._sklearn_fits"]
+    introspection = [".introspection", ".introspection.class_names", ".introspection.late_names"]
+    package = ["", "._config", "._config._options", *introspection]
+    engine = ["", ".running", ".running._sklearn_fits", ".sharing", ".sharing._fit_overhead"]
     assert names == [f"manyfit{one}" for one in package] + [f"manyfit.model_selection{one}" for one in engine]

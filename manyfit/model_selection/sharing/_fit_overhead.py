@@ -1,0 +1,67 @@
+"""What scikit-learn does again in each fit of a search, although it was done before.
+
+It reads the signature of a constructor each time that it clones an estimator or asks for its parameters: a
+forest does so three times for each tree, which can take a tenth of its fit. It checks the parameters of a
+setting in each of its fits.
+"""
+
+import inspect
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from types import FunctionType
+from typing import Any
+
+from sklearn import config_context
+
+from manyfit.introspection.class_names import imported
+
+# Those that ensembles grow unless they are given others.
+_TREES = tuple(
+    f"sklearn.tree.{kind}Tree{task}" for kind in ("Decision", "Extra") for task in ("Classifier", "Regressor")
+)
+# Levels of estimators inside others, and of lists.
+_DEEPEST = 20
+
+
+def keep_signatures(things: Iterable[Any]) -> None:
+    """Let `inspect.signature` return at once for the constructors of estimators, and of all that they hold.
+
+    `things` are estimators or values of their parameters. A constructor of scikit-learn gets the attribute
+    ``__signature__``, for which `inspect.signature` looks first. Other constructors may change, and are left
+    as they are.
+    """
+    for cls in _classes(things, 0):
+        _keep(cls)
+
+
+def _classes(things: Iterable[Any], depth: int) -> Iterator[type]:
+    """The classes of estimators among values, and of those inside them.
+
+    Workers of joblib import this module, so that it does without `composites`, which imports much.
+    """
+    if depth > _DEEPEST:
+        return
+    for thing in things:
+        if type(thing) in (list, tuple):
+            yield from _classes(thing, depth + 1)
+        elif hasattr(thing, "get_params") and hasattr(thing, "__dict__"):
+            yield type(thing)
+            yield from _classes(vars(thing).values(), depth + 1)
+
+
+def _keep(cls: type) -> None:
+    if not cls.__module__.startswith("sklearn."):
+        return
+    constructor = cls.__init__  # type: ignore[misc]
+    if isinstance(constructor, FunctionType) and not vars(constructor):
+        vars(constructor)["__signature__"] = inspect.signature(constructor)
+    if cls.__module__.startswith("sklearn.ensemble."):
+        for name in _TREES:
+            tree = imported(name)
+            if tree is not None:
+                _keep(tree)
+
+
+def skip_parameter_checks(skip: bool) -> AbstractContextManager[None]:
+    """Let scikit-learn check no parameters within it if `skip`: a fit with the same ones has checked them."""
+    return config_context(skip_parameter_validation=True) if skip else nullcontext()

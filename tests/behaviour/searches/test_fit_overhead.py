@@ -1,0 +1,181 @@
+"""What scikit-learn repeats in each fit: signatures, checks of parameters, threads that wait for others."""
+
+import inspect
+from contextlib import nullcontext
+from types import FunctionType
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import BaseEstimator
+from sklearn.datasets import make_classification
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.neighbors import NearestCentroid
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+from threadpoolctl import ThreadpoolController
+
+from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.running._sklearn_fits import make_fits
+from manyfit.model_selection.sharing import _single_blas_thread
+from manyfit.model_selection.sharing._fit_overhead import keep_signatures
+
+X, Y = make_classification(90, random_state=0)
+SCORES = [f"split{i}_test_score" for i in range(3)]
+
+
+class OwnTree(DecisionTreeClassifier):
+    """A class of a user, whose constructor is scikit-learn's."""
+
+    _parameter_constraints = DecisionTreeClassifier._parameter_constraints
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """The classes whose parameters were checked, in order."""
+    found, check = [], BaseEstimator._validate_params
+    monkeypatch.setattr(
+        BaseEstimator, "_validate_params", lambda self: (found.append(type(self).__name__), check(self))[1]
+    )
+    return found
+
+
+# ----------------------------------------------------------------------------------------- signatures
+
+
+@pytest.mark.parametrize("cls", [RandomForestClassifier, DecisionTreeClassifier, ExtraTreeClassifier])
+def test_kept_signatures_are_those_of_the_constructors(cls):
+    keep_signatures([BaggingClassifier(), make_pipeline(StandardScaler(), RandomForestClassifier())])
+    kept = vars(cls.__init__)["__signature__"]
+    own = cls.__init__
+    plain = FunctionType(own.__code__, {}, argdefs=own.__defaults__, closure=own.__closure__)
+    plain.__kwdefaults__ = own.__kwdefaults__
+    assert str(inspect.signature(plain)) == str(kept) == str(inspect.signature(own))
+    assert sorted(cls().get_params()) == sorted(name for name in kept.parameters if name != "self")
+
+
+def test_constructors_of_others_are_left_as_they_are():
+    class Own(RandomForestClassifier):
+        def __init__(self, depth=2):
+            super().__init__(max_depth=depth)
+
+    keep_signatures([[("own", Own())], 3, "text", None, np.ones(3)])
+    assert not vars(Own.__init__)
+
+
+# ------------------------------------------------------------------------------ checks of parameters
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_parameters_of_a_setting_are_checked_once(checked, n_jobs):
+    grid = {"max_depth": [2, 3], "min_samples_leaf": [1, 4]}
+    search = GridSearchCV(
+        DecisionTreeClassifier(random_state=0), grid, cv=3, scoring="accuracy", n_jobs=n_jobs, refit=False
+    )
+    with parallel_config("threading"):
+        search.fit(X, Y)
+    once = checked.count("DecisionTreeClassifier")
+    # On two workers a fit may be sent before another one of its setting has ended.
+    assert once == 4 if n_jobs is None else 4 <= once <= 12
+    checked.clear()
+    wanted = SklearnSearch(DecisionTreeClassifier(random_state=0), grid, cv=3, refit=False).fit(X, Y)
+    assert checked.count("DecisionTreeClassifier") == 12
+    for name in SCORES:
+        np.testing.assert_array_equal(search.cv_results_[name], wanted.cv_results_[name])
+
+
+def test_a_worker_skips_checks_that_another_fit_has_made(checked):
+    def fit(estimator, X, y, parameters):
+        return {"estimator": estimator.set_params(**parameters).fit(X, y)}
+
+    data, fits = (DecisionTreeClassifier(), X, Y), [{"parameters": {"max_depth": 2}}] * 3
+    number, results, _ = make_fits(7, fit, data, {}, fits, [False, True, True], "warn", nullcontext)
+    assert (number, [one["estimator"].get_depth() for one in results]) == (7, [2, 2, 2])
+    assert checked == ["DecisionTreeClassifier"]
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_parameter_that_is_refused_is_refused_in_each_fit(n_jobs):
+    grid = {"max_depth": [2, -1], "criterion": ["gini", "none"]}
+    found, wanted = (
+        cls(DecisionTreeClassifier(random_state=0), grid, cv=3, n_jobs=n_jobs, refit=False)
+        for cls in (GridSearchCV, SklearnSearch)
+    )
+    with pytest.warns(FitFailedWarning, match="9 fits failed out of a total of 12"):
+        found.fit(X, Y)
+    with pytest.warns(FitFailedWarning, match="9 fits failed out of a total of 12"):
+        wanted.fit(X, Y)
+    for name in SCORES:
+        np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])
+
+
+def test_parameters_of_other_classes_are_checked_in_each_fit(checked):
+    GridSearchCV(OwnTree(random_state=0), {"max_depth": [2, 3]}, cv=3, refit=False).fit(X, Y)
+    assert checked.count("OwnTree") == 6
+
+
+# ------------------------------------------------------------------------------------------- threads
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Two threads of BLAS, on any machine; returns a function that notes those within fits of a class."""
+    controller, found = ThreadpoolController().select(user_api="blas"), []
+
+    def blas():
+        return max(library["num_threads"] for library in controller.info())
+
+    def watch(cls):
+        fit = cls.fit
+
+        def watched(self, X, y, **params):
+            found.append(blas())
+            return fit(self, X, y, **params)
+
+        monkeypatch.setattr(cls, "fit", watched)
+        return found
+
+    with controller.limit(limits=2):
+        if blas() < 2:
+            pytest.skip("this BLAS has one thread")
+        yield watch
+        assert blas() == 2
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (LogisticRegression(max_iter=3), {"C": [0.1, 1.0]}),
+        (make_pipeline(StandardScaler(), LogisticRegression(max_iter=3)), {"logisticregression__C": [1.0]}),
+        (PoissonRegressor(max_iter=3), {"alpha": [0.1, 1.0]}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:lbfgs failed")
+def test_fits_on_openmp_and_blas_have_one_thread_of_blas(threads, estimator, grid):
+    last = getattr(estimator, "steps", [("", estimator)])[-1][1]
+    found = threads(type(last))
+    GridSearchCV(estimator, grid, cv=3, sharing="none").fit(X, Y)
+    n_settings = len(next(iter(grid.values())))
+    assert found == [1] * (3 * n_settings + 1)
+
+
+def test_other_fits_and_those_of_a_large_X_keep_their_threads(threads, monkeypatch):
+    found = threads(NearestCentroid)
+    GridSearchCV(NearestCentroid(), {"shrink_threshold": [None, 0.1]}, cv=3, refit=False).fit(X, Y)
+    assert found == [2] * 6
+    found = threads(MLPClassifier)
+    found.clear()
+    model = MLPClassifier((3,), max_iter=500, tol=1.0, random_state=0)
+    GridSearchCV(model, {"alpha": [0.1]}, cv=3, refit=False).fit(X, Y)
+    assert found == [2] * 3
+    monkeypatch.setattr(_single_blas_thread, "MOST_BYTES", X.nbytes - 1)
+    found = threads(PoissonRegressor)
+    found.clear()
+    GridSearchCV(PoissonRegressor(), {"alpha": [0.1]}, cv=3, refit=False, sharing="none").fit(X, Y)
+    assert found == [2] * 3
