@@ -33,7 +33,7 @@ def everyday(results: Results) -> list[Cells]:
 
 
 def threads(results: Results) -> list[Cells]:
-    """Searches whose fits are made one by one, with all threads of BLAS and OpenMP."""
+    """Everyday searches with all threads of BLAS and OpenMP."""
     return [
         {
             "Search": f"`{row['search']}`",

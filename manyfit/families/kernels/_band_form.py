@@ -2,12 +2,13 @@
 
 ``K = Q B Q'`` has the operations of a tridiagonal form. That one multiplies vectors half of the time, at the
 rate of memory; this one multiplies panels of `WIDTH` columns. A solution with ``B + alpha I`` costs little
-for each alpha.
+for each alpha. All products are of SciPy's BLAS: NumPy has another copy, whose threads would wait for these.
 
 References: Bischof, Lang, Sun: A framework for symmetric band reduction (2000). Joffrain et al.: Accumulating
 Householder transformations, revisited (2006).
 """
 
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -15,12 +16,14 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from manyfit.families.protocol import Array
-from manyfit.folds import Unsupported
+from manyfit.folds import Unsupported, single_blas_thread
 
 # Columns beside the diagonal: fewer make the products thin, more make solutions with the band slow.
 WIDTH = 64
 # Panels after which the matrix moves together: BLAS takes it whole, and a copy after each panel costs more.
 SKIPPED = 2
+# Threads of BLAS wait for each other longer than the products of a smaller matrix take.
+MOST_ROWS_OF_ONE_THREAD = 1024
 # Iterations of the power method. The norm is then missed by less than `NORM_FACTOR`, whatever the spectrum,
 # but for a start that has hardly a part along the largest eigenvector.
 POWERS, NORM_FACTOR = 8, 2.0
@@ -33,6 +36,10 @@ class BandForm:
     """
 
     def __init__(self, K: Array) -> None:
+        with single_blas_thread() if len(K) <= MOST_ROWS_OF_ONE_THREAD else nullcontext():
+            self._reduce(K)
+
+    def _reduce(self, K: Array) -> None:
         n, done = len(K), 0
         self._width = width = min(WIDTH, n - 1)
         self._band = np.zeros((width + 1, n), order="F")  # diagonals, the main one first
@@ -106,7 +113,7 @@ def _reflectors(panel: Array) -> tuple[Array, Array, Array]:
     V, idle = np.tril(factored[:, :k], -1), tau == 0.0
     np.fill_diagonal(V, 1.0)
     V[:, idle] = 0.0
-    inverse = np.triu(V.T @ V, 1)
+    inverse = np.triu(blas.dgemm(1.0, V, V, trans_a=1), 1)
     np.fill_diagonal(inverse, 1.0 / np.where(idle, 1.0, tau))
     return np.triu(factored[:k]), V, lapack.dtrtri(inverse)[0]
 
@@ -115,9 +122,10 @@ def _transformed(A: Array, start: int, V: Array, T: Array) -> Array:
     """A with ``Q' A Q`` in its lower triangle from row `start` on, in place; ``Q = I - V T V'`` for these."""
     padded = np.zeros((len(A), V.shape[1]), order="F")
     padded[start:] = V
-    X = blas.dsymm(1.0, A, padded, lower=1)[start:] @ T
+    X = blas.dgemm(1.0, blas.dsymm(1.0, A, padded, lower=1)[start:], T)
+    inner = blas.dgemm(1.0, T, blas.dgemm(1.0, V, X, trans_a=1), trans_a=1)
     W = np.zeros_like(padded)
-    W[start:] = X - 0.5 * V @ (T.T @ (V.T @ X))
+    W[start:] = blas.dgemm(-0.5, V, inner, 1.0, X)
     return np.asarray(blas.dsyr2k(-1.0, W, padded, beta=1.0, c=A, lower=1, overwrite_c=1))
 
 
