@@ -8,6 +8,7 @@ from benchmarks._full_results import Cells, Results
 from benchmarks._gains import GAINS
 from benchmarks._report import as_difference, as_seconds, rounded
 from benchmarks.gpu._page import table
+from benchmarks.threads import IN_PROCESSES
 
 _CLOCKS = {"Times less CPU": "cpu", "Times less wall": "wall"}
 
@@ -33,7 +34,7 @@ def everyday(results: Results) -> list[Cells]:
 
 
 def threads(results: Results) -> list[Cells]:
-    """Everyday searches with all threads of BLAS and OpenMP."""
+    """Some everyday searches with all threads of BLAS and OpenMP, and with processes."""
     return [
         {
             "Search": f"`{row['search']}`",
@@ -44,6 +45,7 @@ def threads(results: Results) -> list[Cells]:
             "Largest difference": as_difference(row["of_threads"]),
         }
         for row in results.read("threads")["rows"]
+        if row["search"] in IN_PROCESSES
     ]
 
 
