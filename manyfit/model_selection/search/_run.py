@@ -172,7 +172,7 @@ def _refit(search: Any, setup: Setup, evaluation: Evaluation, context: Any, meta
             model = refit_shared(search.best_estimator_, evaluation, search.best_index_, data, params)
             if model is None:
                 on_both = iterates_on_both(search.best_estimator_)
-                with threads_of_fit(on_both, data_bytes(X)):
+                with threads_of_fit(on_both, data_bytes(X) if on_both else None):
                     search.best_estimator_.fit(*data, **params)
             else:
                 search.best_estimator_ = model

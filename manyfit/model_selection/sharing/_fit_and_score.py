@@ -92,7 +92,8 @@ def fit_with_sklearn(
     options = folds.options
     arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     # Fits have labels of their own.
-    threads = threads_of_fit(iterates_on_both(estimator), folds.n_bytes)
+    on_both = iterates_on_both(estimator)
+    threads = threads_of_fit(on_both, folds.n_bytes if on_both else None)
     with folds.sklearn_fits() as refused, label_transfers("scores"), threads, options.fits_within():
         model, stopping = clone(estimator), None
         if options.early_stopping is not None:

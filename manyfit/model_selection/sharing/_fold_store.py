@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -222,4 +223,4 @@ def data_bytes(X: Any) -> int | None:
     if hasattr(X, "estimated_size"):  # polars
         return int(X.estimated_size())
     size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)
-    return None if size is None else int(size)
+    return int(size) if isinstance(size, Integral) else None
