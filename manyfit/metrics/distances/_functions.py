@@ -237,10 +237,6 @@ def _paired_euclidean(xp: Any, x: Array, y: Array) -> Array:
     return xp.sqrt(xp.sum(between, axis=1))
 
 
-def _paired_manhattan(xp: Any, x: Array, y: Array) -> Array:
-    return xp.sum(xp.abs(x - y), axis=1)
-
-
 def _paired_cosine(xp: Any, x: Array, y: Array) -> Array:
     between = normalize_rows(xp, x) - normalize_rows(xp, y)
     between *= between
@@ -260,7 +256,7 @@ def _paired(distance: Callable[..., Array], like: Array, X: Any, Y: Any) -> Arra
 PAIRED_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     theirs.paired_cosine_distances: partial(_paired, _paired_cosine),
     theirs.paired_euclidean_distances: partial(_paired, _paired_euclidean),
-    theirs.paired_manhattan_distances: partial(_paired, _paired_manhattan),
+    theirs.paired_manhattan_distances: partial(_paired, lambda xp, x, y: xp.sum(xp.abs(x - y), axis=1)),
 }
 
 
