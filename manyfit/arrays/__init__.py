@@ -1,7 +1,7 @@
 """Namespace and device of an array, and the only border between host and device."""
 
 from manyfit.arrays._clip import clip
-from manyfit.arrays._copies import copy_with_strides, deep_copy
+from manyfit.arrays._copies import copy_with_strides, deep_copy, memory_owner
 from manyfit.arrays._dask_inputs import compute_dask_inputs
 from manyfit.arrays._default_gpu import default_gpu
 from manyfit.arrays._device_frames import array_of_frame, frame_of_array, holds_numbers, is_device_frame
@@ -66,6 +66,7 @@ __all__ = [
     "is_out_of_memory",
     "is_xp_array",
     "label_transfers",
+    "memory_owner",
     "numpy_dtype",
     "numpy_float_dtype",
     "place_of",

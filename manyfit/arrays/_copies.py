@@ -27,6 +27,13 @@ def deep_copy(thing: T) -> T:
     return copy.deepcopy(thing, moved) if moved else copied
 
 
+def memory_owner(thing: Any) -> Any:
+    """The array that owns the memory of a NumPy array; anything else, too, is its own."""
+    while isinstance(thing, np.ndarray) and isinstance(thing.base, np.ndarray):
+        thing = thing.base
+    return thing
+
+
 def copy_with_strides(
     X: NDArray[Any], memory: Callable[[memoryview], bytes | bytearray] = bytearray
 ) -> NDArray[Any]:

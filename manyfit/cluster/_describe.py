@@ -80,24 +80,12 @@ class ClusterDescription:
 
     @property
     def slots(self) -> int:
-        """Heavy tasks that the cluster runs at a time.
-
-        Returns
-        -------
-        int
-            The sum over the workers.
-        """
+        """Heavy tasks that the cluster runs at a time: the sum over the workers."""
         return sum(worker.slots for worker in self.workers)
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Versions that are not the client's, in words.
-
-        Returns
-        -------
-        tuple of str
-            One for each package and version that a worker or the scheduler has instead.
-        """
+        """Versions of workers and the scheduler that are not the client's, in words, one text for each."""
         return tuple(_differences(self))
 
     def __str__(self) -> str:

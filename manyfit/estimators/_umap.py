@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manyfit._compat import Interval, StrOptions, validate_parameters
+from manyfit.introspection.object_state import keep_arguments
 
 _POSITIVE, _NOT_NEGATIVE = Interval(Real, 0, None, closed="neither"), Interval(Real, 0, None, closed="left")
 _SHARE = Interval(Real, 0, 1, closed="both")
@@ -100,6 +101,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+    random_state: Any
 
     def __init__(
         self,
@@ -124,26 +126,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_components = n_components
-        self.metric = metric
-        self.metric_kwds = metric_kwds
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.init = init
-        self.min_dist = min_dist
-        self.spread = spread
-        self.set_op_mix_ratio = set_op_mix_ratio
-        self.local_connectivity = local_connectivity
-        self.repulsion_strength = repulsion_strength
-        self.negative_sample_rate = negative_sample_rate
-        self.a = a
-        self.b = b
-        self.target_n_neighbors = target_n_neighbors
-        self.target_metric = target_metric
-        self.target_weight = target_weight
-        self.random_state = random_state
-        self.verbose = verbose
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any = None) -> UMAP:
         """Embed the rows of X.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,12 @@ class Wrapped:
 
 class _Plain:
     pass
+
+
+def keep_arguments(estimator: Any, arguments: Mapping[str, Any]) -> None:
+    """Keep the arguments of a constructor, its ``locals()``, as attributes."""
+    for name in arguments.keys() - {"self", "__class__"}:
+        setattr(estimator, name, arguments[name])
 
 
 def is_plain(thing: Any) -> bool:

@@ -228,7 +228,9 @@ class Digester:
             owner = owner.__name__
         module = getattr(thing, "__module__", None)
         if isinstance(thing, np.ufunc):
-            module = next((m for m in ("numpy", "scipy.special") if _ufunc(m, thing)), None)
+            known = ("numpy", "scipy.special")
+            named = (m for m in known if getattr(sys.modules.get(m), thing.__name__, None) is thing)
+            module = next(named, None)
             if module is None:
                 raise Unkeyable(f"the ufunc {thing.__name__}, which no module names")
         return self._all("named", (owner, module, thing.__name__, package_version(module)))
@@ -344,10 +346,6 @@ def _cell(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # not set yet
         return None
-
-
-def _ufunc(module: str, ufunc: np.ufunc) -> bool:
-    return getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc
 
 
 def _is_own_value(value: Any, function: Callable[..., Any]) -> bool:

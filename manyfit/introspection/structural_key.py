@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from manyfit.arrays import memory_owner
 from manyfit.introspection.object_state import (
     BY_IDENTITY,
     SCALARS,
@@ -147,9 +148,8 @@ def _layout(frame: Any) -> list[tuple[Any, ...]]:
     found = []
     for column in columns_of(frame):
         if isinstance(column.dtype, np.dtype):
-            values = memory = column.to_numpy()
-            while isinstance(memory.base, np.ndarray):
-                memory = memory.base
+            values = column.to_numpy()
+            memory = memory_owner(values)
             piece = pieces.setdefault(id(memory), len(pieces))
             found.append((piece, _address(values) - _address(memory), values.strides))
     return found

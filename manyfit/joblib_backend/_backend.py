@@ -244,7 +244,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         options = Options(
             n_jobs=self.parallel.n_jobs,
             resources=resources,
-            workers=self.workers,
+            worker_names=self.workers,
             priority=self._depth,  # tasks that others wait for run first
             apart_bytes=self.apart_bytes,
             copied=self._array_bytes,

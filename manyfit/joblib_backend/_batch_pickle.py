@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.arrays import memory_owner
 from manyfit.cluster.worker.content_pickle import APART_BYTES, PartCollector, array_part_key, pickle_key
 
 # Smaller arrays, in bytes, are read for each batch, larger ones once a call of Parallel. joblib's processes
@@ -66,7 +67,7 @@ class BatchPacker:
             whole = pickle_key(content)
             parts[whole], content = content, b""
         owned = [*collector.arrays.values(), *collector.objects.values()]
-        return PackedBatch(content, whole, parts, [(root(thing), key) for thing, key in owned])
+        return PackedBatch(content, whole, parts, [(memory_owner(thing), key) for thing, key in owned])
 
     def _add(self, collector: PartCollector, thing: Any) -> None:
         """Make an argument a part if it is large enough; a large frame is pickled once."""
@@ -91,15 +92,8 @@ class BatchPacker:
         holder, key = self._arrays.get(where, (None, ""))
         if holder is None or holder() is None:
             key = array_part_key(thing, host)
-            self._arrays[where] = weakref.ref(root(thing)), key
+            self._arrays[where] = weakref.ref(memory_owner(thing)), key
         return key
-
-
-def root(array: Any) -> Any:
-    """Return the array that owns the memory of another one, which may be itself."""
-    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _arguments(calls: Calls) -> Iterator[Any]:

@@ -59,7 +59,8 @@ class DeviceCalls:
             return HostResult(function(*args, **kwargs))
 
     def _moving(self, call: Any) -> dict[int, np.ndarray]:
-        arrays = {id(leaf): leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and _is_numeric(leaf)}
+        leaves = [leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and leaf.dtype.isnative]
+        arrays = {id(leaf): leaf for leaf in leaves if leaf.dtype.name in _NUMBERS | _FLOATS}
         rows = {len(array) for one, array in arrays.items() if array.ndim > 1 and one in self.keys}
         return {one: array for one, array in arrays.items() if array.ndim and len(array) in rows}
 
@@ -176,10 +177,6 @@ def _replaced(thing: Any, moved: Mapping[int, Any], within: tuple[int, ...] = ()
             thing.func, *_replaced(thing.args, moved, within), **_replaced(thing.keywords, moved, within)
         )
     return thing
-
-
-def _is_numeric(array: np.ndarray) -> bool:
-    return array.dtype.isnative and array.dtype.name in _NUMBERS | _FLOATS
 
 
 def _cuda(worker: Worker) -> tuple[str, str]:

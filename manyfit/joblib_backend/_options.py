@@ -6,8 +6,8 @@ from numbers import Real
 from typing import Any
 
 from manyfit._config.sizes import parse_size
-from manyfit.cluster.pool.options import WorkerNames
-from manyfit.cluster.pool.resource_queue import Resources
+from manyfit.cluster.pool.options import PoolOptions
+from manyfit.cluster.pool.resource_queue import TASK_S, Resources
 
 DeviceOption = str | tuple[str, str]
 """A device as users name it: "cuda", or a library and a kind of device."""
@@ -25,18 +25,22 @@ CALL_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of one call of Parallel."""
+class Options(PoolOptions):
+    """Options of one call of Parallel, and the rules by which its pool runs the batches."""
 
-    n_jobs: int  # as joblib counts: -1 is all slots, -2 all but one
-    resources: Resources  # that each task takes of its worker
-    workers: WorkerNames  # the only workers to run on
-    priority: int  # tasks with a higher one run first
-    apart_bytes: int  # size from which on arrays and other arguments are sent apart from the tasks
-    copied: int | None  # size in bytes from which on tasks get arrays read-only; None: never
-    threads: int | None  # threads of BLAS and OpenMP of each task
-    no_worker_timeout: float  # seconds to wait for a first worker
-    device: DeviceOption | None  # device for the data of estimators that support it
+    subject: str = "call of Parallel"
+    n_jobs: int = -1  # as joblib counts: -1 is all slots, -2 all but one
+    long_s: float = TASK_S
+    most_tries: int = 8
+    isolates: bool = False
+    reserves: bool = False
+    strict_versions: bool = False
+    resources: Resources = ()  # that each task takes of its worker
+    priority: int = 0  # tasks with a higher one run first
+    apart_bytes: int = 0  # size from which on arrays and other arguments are sent apart from the tasks
+    copied: int | None = None  # size in bytes from which on tasks get arrays read-only; None: never
+    threads: int | None = None  # threads of BLAS and OpenMP of each task
+    device: DeviceOption | None = None  # device for the data of estimators that support it
 
 
 def check_option(name: str, given: Any) -> Any:

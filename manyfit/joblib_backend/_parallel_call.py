@@ -14,8 +14,7 @@ from distributed import CancelledError, Client, get_worker
 from manyfit._compat import dispatch_more, fail_parallel
 from manyfit.cluster import WorkerDied
 from manyfit.cluster.inspection.gpu_workers import GPU
-from manyfit.cluster.pool.options import PoolOptions
-from manyfit.cluster.pool.resource_queue import TASK_S, TASKS_PER_SLOT, Resources
+from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, Resources
 from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.pool.tasks import Call, Task, TaskResult
 from manyfit.cluster.worker.errors import WorkerLost
@@ -48,7 +47,7 @@ class ParallelCall:
     def __init__(self, client: Client, options: Options, needs_gpu: Callable[[Any], bool]) -> None:
         self._options, self._needs_gpu = options, needs_gpu
         self._packer, self._arguments = BatchPacker(options.apart_bytes), SharedArguments(client)
-        self._pool = TaskPool(client, self, pool_options(options))
+        self._pool = TaskPool(client, self, options)
         self._queue = self._pool.queue_for(options.resources)
         self._pool.check_workers()
         self._arguments.limit(self._pool.monitor.memory)
@@ -192,21 +191,6 @@ class ParallelCall:
         """End all batches with an error of the cluster."""
         self._pool.clear()
         self._end_all(list(self._batches), error)
-
-
-def pool_options(options: Options) -> PoolOptions:
-    """Make the rules by which the pool of a call runs its batches."""
-    return PoolOptions(
-        subject="call of Parallel",
-        worker_names=options.workers,
-        no_worker_timeout=options.no_worker_timeout,
-        n_jobs=options.n_jobs,
-        long_s=TASK_S,
-        most_tries=8,
-        isolates=False,
-        reserves=False,
-        strict_versions=False,
-    )
 
 
 def _parts(task: Task) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
+from manyfit.introspection.object_state import keep_arguments
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
-from manyfit.model_selection.search._options import keep_arguments
 
 __all__ = ["BaseSearchCV", "GridSearchCV"]
 
@@ -252,8 +252,4 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         sample: float | None = None,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
-            pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
-        )  # fmt: skip
         keep_arguments(self, locals())

@@ -18,7 +18,7 @@ from manyfit.cluster.pool.resource_queue import ResourceQueue
 from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.pool.tasks import Task
 from manyfit.joblib_backend._options import Options
-from manyfit.joblib_backend._parallel_call import ParallelCall, pool_options
+from manyfit.joblib_backend._parallel_call import ParallelCall
 from manyfit.joblib_backend._shared_arguments import SharedArguments
 from tests._covering import spread
 from tests.cluster._clusters import at_once, within
@@ -95,8 +95,7 @@ def _pool(n_jobs: int) -> tuple[Any, Any]:
     client.submit = lambda *a, **options: Mock(key=options["key"])
     call = SimpleNamespace(function=abs, arguments=(), key="k", sent=None, priority=0)
     maker = Mock(make_call=lambda task: call)
-    options = Options(n_jobs, (), None, 0, 0, None, None, 10.0, None)
-    pool = TaskPool(client, maker, pool_options(options))
+    pool = TaskPool(client, maker, Options(n_jobs=n_jobs, no_worker_timeout=10.0))
     pool._maker = maker
     return pool, maker
 
@@ -123,7 +122,7 @@ def test_a_call_is_closed_once(two, monkeypatch):
     """By whichever thread is the first."""
     ended: list[Any] = []
     monkeypatch.setattr(SharedArguments, "end", lambda self: ended.append(self))
-    call = ParallelCall(two, Options(-1, (), None, 0, 0, None, None, 10.0, None), lambda argument: False)
+    call = ParallelCall(two, Options(no_worker_timeout=10.0), lambda argument: False)
     at_once(*[call.close] * 8)
     assert len(ended) == 1
 
@@ -140,7 +139,7 @@ def test_each_batch_of_a_call_that_is_closed_is_released_once(two, monkeypatch):
 
         monkeypatch.setattr(SharedArguments, name, counted)
     monkeypatch.setattr("manyfit.joblib_backend._parallel_call.dispatch_more", lambda callback, n: None)
-    call = ParallelCall(two, Options(-1, (), None, 0, 0, None, None, 10.0, None), lambda argument: False)
+    call = ParallelCall(two, Options(no_worker_timeout=10.0), lambda argument: False)
     nested = SequentialBackend(nesting_level=1), None
     closing = [threading.Timer(0.2, call.close) for _ in range(4)]
     for thread in closing:

@@ -141,7 +141,8 @@ class Placement:
                 )
             if not warned and (room.later or room.unwanted) and time.monotonic() - start > WARN_ROOM_S:
                 warned = True
-                _warn_of_room(worker, nbytes, room)
+                text = f"Data of {format_bytes(nbytes)} wait for memory on the worker {worker}, which {room}."
+                warnings.warn(text, RuntimeWarning, stacklevel=1)
             time.sleep(WAIT_S)
             meanwhile()
 
@@ -192,11 +193,6 @@ class Placement:
             self._lock.release()
         if left:
             call_soon_in_loop(client, _drop_on_workers, client, left)
-
-
-def _warn_of_room(worker: str, nbytes: int, room: MemoryRoom) -> None:
-    text = f"Data of {format_bytes(nbytes)} wait for memory on the worker {worker}, which {room}."
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 async def _drop_on_workers(client: Client, keys: list[str]) -> None:

@@ -193,11 +193,6 @@ def _linear(estimator: Any, X: Array) -> Array:
     return Z[:, 0] if estimator.coef_.ndim == 1 else Z
 
 
-def _exponential(estimator: Any, X: Array) -> Array:
-    """Predictions of a model with the logarithmic link."""
-    return array_namespace(X).exp(_linear(estimator, X))
-
-
 def _decisions(estimator: Any, X: Array) -> Array:
     """Decision values of a classifier."""
     Z = _predictors(estimator, X)[0, ...]
@@ -218,14 +213,15 @@ def _responses(method: str) -> Callable[[Any, Array], Array]:
     return answer
 
 
-def _log_probabilities(estimator: Any, X: Array) -> Array:
-    return array_namespace(X).log(_responses("predict_proba")(estimator, X))
-
-
 for _cls in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
     register_fitter(_cls, fit_by_moments, _family_and_setting, predict=_linear)
 for _cls in TWEEDIE.serves:
-    register_fitter(_cls, fit_by_passes, _family_and_setting, predict=_exponential)
+    register_fitter(  # of the logarithmic link
+        _cls,
+        fit_by_passes,
+        _family_and_setting,
+        predict=lambda one, X: array_namespace(X).exp(_linear(one, X)),
+    )
 for _cls in LINEAR_SVR.serves:
     register_fitter(_cls, fit_by_passes, _family_and_setting, predict=_linear)
 for _cls in LINEAR_SVC.serves:
@@ -240,5 +236,5 @@ for _cls in LOGISTIC.serves:
         predict=_responses("predict"),
         decision_function=_decisions,
         predict_proba=_responses("predict_proba"),
-        predict_log_proba=_log_probabilities,
+        predict_log_proba=lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
     )

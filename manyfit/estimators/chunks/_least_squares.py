@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from manyfit._compat import check_parameters
 from manyfit.estimators._method_call import clear_fit
 from manyfit.exceptions import Unsupported
-from manyfit.folds import ChunkRows, Moments, as_weights
+from manyfit.folds import ChunkRows, as_weights
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 Array = NDArray[Any]
@@ -54,10 +54,13 @@ def fit(
     if not np.isfinite(moments.scatter).all():
         raise ValueError(f"X or y is too large for {name}: its squares have no finite sum.")
     p = X.shape[1]
-    scatter = moments.scatter if estimator.fit_intercept else _about_zero(moments)
+    scatter = moments.scatter
+    if not estimator.fit_intercept:
+        scatter = scatter + moments.weight * np.outer(moments.mean, moments.mean)
     _require_rank(estimator, scatter[:p, :p])
     rows = _compressed(scatter)
-    small = clone(_of_sklearn(estimator)).set_params(fit_intercept=False)
+    small = clone(sklearn_class_of(type(estimator))(**estimator.get_params(deep=False)))
+    small.set_params(fit_intercept=False)
     clear_fit(estimator)
     small.fit(rows[:, :p], rows[:, p] if Y.ndim == 1 else rows[:, p:])
     _take_attributes(estimator, small)
@@ -85,10 +88,6 @@ def check_weights(sample_weight: Any, n: int) -> Array | None:
         raise ValueError(f"{reason}; X has {n} rows.") from reason
 
 
-def _about_zero(moments: Moments) -> Array:
-    return moments.scatter + moments.weight * np.outer(moments.mean, moments.mean)
-
-
 def _require_rank(estimator: Any, scatter: Array) -> None:
     """Raise ValueError if the equations are so nearly singular that sums of squares do not determine them."""
     values = np.linalg.eigvalsh(scatter)
@@ -108,10 +107,6 @@ def _compressed(scatter: Array) -> Array:
     scale = np.where(size > 0.0, size, 1.0)
     values, vectors = np.linalg.eigh(scatter / scale[:, None] / scale)
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
-
-
-def _of_sklearn(estimator: Any) -> Any:
-    return sklearn_class_of(type(estimator))(**estimator.get_params(deep=False))
 
 
 def _take_attributes(estimator: Any, fitted: Any) -> None:

@@ -18,7 +18,7 @@ from manyfit.metrics._deferred_checks import (
     raise_data_not_finite,
 )
 from manyfit.metrics.clustering._labels import Clusterings, as_widest, check_labels, encode_clusterings
-from manyfit.metrics.distances._tiles import memory_budget
+from manyfit.metrics.distances._tiles import memory_budget, slices
 
 Array = Any
 
@@ -54,9 +54,7 @@ class _Spread:
         """For b rows at a time: indicators, (c, K, b), and differences from cluster means, (c, b, d)."""
         xp, (n, d), K = array_namespace(self.X), self.X.shape, self.found.n_clusters
         c = self.settings.stop - self.settings.start
-        step = max(1, self.max_bytes // (8 * c * (4 * d + 2 * K)))
-        for i in range(0, n, step):
-            at = slice(i, min(i + step, n))
+        for at in slices(n, self.max_bytes // (8 * c * (4 * d + 2 * K))):
             inside = self.found.in_setting(self.settings, slice(0, K), at)
             rows = as_widest(self.X[at, :])[None, :, :]
             if self.about is None:
@@ -117,9 +115,7 @@ def _davies_bouldin(spread: _Spread) -> Array:
     scatter = row_values[:, :, 0] / spread.sizes
     infinite = xp.full((), float("inf"), dtype=scatter.dtype, device=device(scatter))
     worst, farthest = [], xp.zeros((c,), dtype=scatter.dtype, device=device(scatter))
-    step = max(1, spread.max_bytes // (16 * c * K * d))
-    for i in range(0, K, step):
-        some = slice(i, min(i + step, K))
+    for some in slices(K, spread.max_bytes // (16 * c * K * d)):
         between = spread.apart(some, slice(None))
         between *= between
         apart = xp.sqrt(xp.sum(between, axis=3))
@@ -150,11 +146,9 @@ def _scores(kernel: Callable[[_Spread], Array]) -> Callable[..., Array]:
         if not floats:
             rows = xp.astype(rows, float_dtype(rows))
         max_bytes, m = memory_budget(rows, max_bytes), labels.shape[0]
-        c = max(1, max_bytes // (32 * found.n_clusters * rows.shape[1]))
+        some = slices(m, max_bytes // (32 * found.n_clusters * rows.shape[1]))
         with np.errstate(all="ignore"):
-            scores = [
-                kernel(_spread(rows, found, slice(i, min(i + c, m)), max_bytes // 2)) for i in range(0, m, c)
-            ]
+            scores = [kernel(_spread(rows, found, settings, max_bytes // 2)) for settings in some]
         return found.or_nan(scores[0] if len(scores) == 1 else xp.concat(scores))
 
     return score_settings

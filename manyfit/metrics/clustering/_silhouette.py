@@ -1,6 +1,7 @@
 """Silhouettes of many clusterings of one X: each distance is computed once for all settings."""
 
-from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from manyfit.metrics._deferred_checks import (
 )
 from manyfit.metrics.clustering._labels import Clusterings, check_labels, encode_clusterings
 from manyfit.metrics.distances._functions import distance_measure, precomputed_distances
-from manyfit.metrics.distances._tiles import Measure, memory_budget, pair_matrix
+from manyfit.metrics.distances._tiles import Measure, memory_budget, pair_matrix, slices
 
 Array = Any
 
@@ -87,21 +88,15 @@ def _check_distances(rows: Array) -> tuple[Array, list[DeferredCheck]]:
     most = 100 * float(xp.finfo(rows.dtype).eps) if is_floating(rows) else 0.0
     rows, checks = precomputed_distances(rows, None, rows)
     off = xp.any(xp.abs(xp.linalg.diagonal(rows)) > most)
-    return rows, [*checks[:-1], (off, _refuse_diagonal), checks[-1]]
-
-
-def _refuse_diagonal() -> None:
-    sklearn.metrics.silhouette_samples(np.ones((2, 2)), [0, 1], metric="precomputed")
+    refuse = partial(sklearn.metrics.silhouette_samples, np.ones((2, 2)), [0, 1], metric="precomputed")
+    return rows, [*checks[:-1], (off, refuse), checks[-1]]
 
 
 def _groups(found: Clusterings, max_bytes: int) -> list[tuple[slice, slice]]:
     """Settings and clusters whose indicators fit: some settings with all clusters, or one with some."""
     (m, n), K = found.codes.shape, found.n_clusters
     columns = max(1, max_bytes // (9 * max(n, 1)))
-    c, k = max(1, columns // K), min(K, columns)
-    return [
-        (slice(i, min(i + c, m)), slice(j, min(j + k, K))) for i in range(0, m, c) for j in range(0, K, k)
-    ]
+    return list(product(slices(m, columns // K), slices(K, columns)))
 
 
 def _silhouettes(measure: Measure | None, X: Array, found: Clusterings, max_bytes: int) -> Array:
@@ -113,7 +108,7 @@ def _silhouettes(measure: Measure | None, X: Array, found: Clusterings, max_byte
     blocks = []
     columns = max((a.stop - a.start) * (b.stop - b.start) for a, b in groups)
     # For each row of a block: its distances, and some four numbers for each cluster of a group.
-    for at in _row_blocks(n, max_bytes // (32 * max(n, 4 * columns))):
+    for at in slices(n, max_bytes // (32 * max(n, 4 * columns))):
         if measure is None:
             block = xp.astype(X[at, :], float_dtype(X), copy=False)
         else:
@@ -130,11 +125,6 @@ def _silhouettes(measure: Measure | None, X: Array, found: Clusterings, max_byte
             parts.setdefault(group[0].start, []).append(_near(found, group, at, sums, sizes))
         blocks.append(xp.concat([_silhouette(xp, several) for several in parts.values()], axis=1))
     return xp.matrix_transpose(xp.concat(blocks, axis=0))
-
-
-def _row_blocks(n: int, step: int) -> Iterator[slice]:
-    for i in range(0, n, max(1, step)):
-        yield slice(i, min(i + max(1, step), n))
 
 
 def _members(found: Clusterings, group: tuple[slice, slice], n: int, X: Array) -> Array:

@@ -35,7 +35,7 @@ from manyfit.metrics.distances._sklearn_measures import (
     nan_euclidean,
     normalize_rows,
 )
-from manyfit.metrics.distances._tiles import Measure, memory_budget, nearest_rows, pair_matrix
+from manyfit.metrics.distances._tiles import Measure, memory_budget, nearest_rows, pair_matrix, slices
 
 Array = Any
 
@@ -181,13 +181,12 @@ def distance_chunks(
         measure, x, y, checks = prepare_measure(metric, X, Y, like, options)
     raise_if_any(checks)
     bytes_of_chunk = memory_budget(x) if working_memory is None else int(working_memory * 2**20)
-    step = max(1, bytes_of_chunk // (y.shape[0] * 4 * (1 if x.dtype == array_namespace(x).float32 else 2)))
+    step = bytes_of_chunk // (y.shape[0] * 4 * (1 if x.dtype == array_namespace(x).float32 else 2))
 
     def chunks() -> Iterator[Any]:
-        for start in range(0, x.shape[0], step):
-            rows = slice(start, min(start + step, x.shape[0]))
+        for rows in slices(x.shape[0], step):
             chunk = x[rows, :] if measure is None else pair_matrix(measure, x, y, same=y is x, rows=rows)
-            yield chunk if reduce_func is None else reduce_func(chunk, start)
+            yield chunk if reduce_func is None else reduce_func(chunk, rows.start)
 
     return chunks()
 
@@ -237,10 +236,6 @@ def _paired_euclidean(xp: Any, x: Array, y: Array) -> Array:
     return xp.sqrt(xp.sum(between, axis=1))
 
 
-def _paired_manhattan(xp: Any, x: Array, y: Array) -> Array:
-    return xp.sum(xp.abs(x - y), axis=1)
-
-
 def _paired_cosine(xp: Any, x: Array, y: Array) -> Array:
     between = normalize_rows(xp, x) - normalize_rows(xp, y)
     between *= between
@@ -251,8 +246,7 @@ def _paired(distance: Callable[..., Array], like: Array, X: Any, Y: Any) -> Arra
     x, y, checks = as_pair(X, Y, like, paired=True)
     raise_if_any(checks)
     xp, n = array_namespace(x), x.shape[0]
-    step = max(1, memory_budget(x) // (24 * x.shape[1]))
-    blocks = [slice(i, min(i + step, n)) for i in range(0, n, step)]
+    blocks = slices(n, memory_budget(x) // (24 * x.shape[1]))
     parts = [distance(xp, x[rows, :], y[rows, :]) for rows in blocks]
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
@@ -260,7 +254,7 @@ def _paired(distance: Callable[..., Array], like: Array, X: Any, Y: Any) -> Arra
 PAIRED_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     theirs.paired_cosine_distances: partial(_paired, _paired_cosine),
     theirs.paired_euclidean_distances: partial(_paired, _paired_euclidean),
-    theirs.paired_manhattan_distances: partial(_paired, _paired_manhattan),
+    theirs.paired_manhattan_distances: partial(_paired, lambda xp, x, y: xp.sum(xp.abs(x - y), axis=1)),
 }
 
 

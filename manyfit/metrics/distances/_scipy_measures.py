@@ -42,14 +42,6 @@ def _canberra(xp: Any, x: Array, y: Array) -> Array:
     return xp.sum(terms, axis=2)
 
 
-def _chebyshev(xp: Any, x: Array, y: Array) -> Array:
-    return xp.max(xp.abs(differences(x, y)), axis=2)
-
-
-def _hamming(xp: Any, x: Array, y: Array) -> Array:
-    return xp.mean(xp.astype(x[:, None, :] != y[None, :, :], x.dtype), axis=2)
-
-
 def _squares(xp: Any, x: Array, y: Array, weight: Array = None) -> Array:
     terms = differences(x, y)
     terms *= terms
@@ -103,26 +95,6 @@ def _or_zero(xp: Any, part: Array, whole: Array) -> Array:
     return part / xp.where(part == 0, xp.ones_like(whole), whole)
 
 
-def _dice(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
-    return (first + second) / (2 * both + first + second)
-
-
-def _jaccard(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
-    return _or_zero(xp, first + second, both + first + second)
-
-
-def _rogers_tanimoto(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
-    return 2 * (first + second) / (d + first + second)
-
-
-def _russell_rao(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
-    return (d - both) / d
-
-
-def _sokal_sneath(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
-    return 2 * (first + second) / (both + 2 * (first + second))
-
-
 def _yule(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
     unlike, neither = first * second, d - both - first - second
     return _or_zero(xp, 2 * unlike, both * neither + unlike)
@@ -131,20 +103,24 @@ def _yule(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
 NUMBER_MEASURES = {
     "braycurtis": Measure(_bray_curtis, wide=True, itself=0.0),
     "canberra": Measure(_canberra, wide=True),
-    "chebyshev": Measure(_chebyshev, wide=True),
+    "chebyshev": Measure(lambda xp, x, y: xp.max(xp.abs(differences(x, y)), axis=2), wide=True),
     # SciPy sets the diagonal to 0 without computing it, also for a constant row.
     "correlation": Measure(_correlation, itself=0.0),
-    "hamming": Measure(_hamming, wide=True),
+    "hamming": Measure(
+        lambda xp, x, y: xp.mean(xp.astype(x[:, None, :] != y[None, :, :], x.dtype), axis=2), wide=True
+    ),
     "sqeuclidean": Measure(_squares, wide=True),
 }
 # The formula of `sklearn.metrics.DistanceMetric`, with which scikit-learn looks for the nearest rows.
 BRAY_CURTIS_BY_SIZES = Measure(_bray_curtis_of_sizes, wide=True)
 SET_MEASURES = {
-    "dice": _set_measure(_dice),
-    "jaccard": _set_measure(_jaccard),
-    "rogerstanimoto": _set_measure(_rogers_tanimoto),
-    "russellrao": _set_measure(_russell_rao),
-    "sokalsneath": _set_measure(_sokal_sneath),
+    "dice": _set_measure(lambda xp, both, one, other, d: (one + other) / (2 * both + one + other)),
+    "jaccard": _set_measure(lambda xp, both, one, other, d: _or_zero(xp, one + other, both + one + other)),
+    "rogerstanimoto": _set_measure(lambda xp, both, one, other, d: 2 * (one + other) / (d + one + other)),
+    "russellrao": _set_measure(lambda xp, both, one, other, d: (d - both) / d),
+    "sokalsneath": _set_measure(
+        lambda xp, both, one, other, d: 2 * (one + other) / (both + 2 * (one + other))
+    ),
     "yule": _set_measure(_yule),
 }
 

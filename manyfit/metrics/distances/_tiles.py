@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import isqrt
 from typing import Any
 
@@ -56,6 +57,12 @@ def memory_budget(like: Array, max_bytes: int | None = None) -> int:
     return HOST_BYTES if isinstance(like, np.ndarray) else DEVICE_BYTES
 
 
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Slices of n rows, of so many each, or of one."""
+    size = max(1, size)
+    return (slice(i, min(i + size, n)) for i in range(0, n, size))
+
+
 def tile_slices(
     measure: Measure, X: Array, Y: Array, max_bytes: int | None = None
 ) -> Iterator[tuple[slice, slice]]:
@@ -65,9 +72,7 @@ def tile_slices(
     pairs = max(1, memory_budget(X, max_bytes) // (24 * (X.shape[1] if measure.wide else 1)))
     b = min(n_y, max(isqrt(pairs), pairs // max(n_x, 1), 1))
     a = max(1, pairs // b)
-    for i in range(0, n_x, a):
-        for j in range(0, n_y, b):
-            yield slice(i, min(i + a, n_x)), slice(j, min(j + b, n_y))
+    yield from product(slices(n_x, a), slices(n_y, b))
 
 
 def pair_matrix(

@@ -111,21 +111,15 @@ def _explained(squares: Array, spread: Array, weight: float) -> Array:
     return np.asarray((1.0 - squares / spread).mean(axis=-1))
 
 
-def _mse(squares: Array, spread: Array, weight: float) -> Array:
-    return np.asarray((squares / weight).mean(axis=-1))
-
-
-def _rmse(squares: Array, spread: Array, weight: float) -> Array:
-    return np.asarray(np.sqrt(squares / weight).mean(axis=-1))
-
-
 # Scores from sums of squares of residuals, about their mean for explained variance, and of the targets about
 # theirs; the last axis is that of the targets.
 MOMENT_METRICS: dict[Callable[..., Any], Callable[[Array, Array, float], Array]] = {
     r2_score: _explained,
     explained_variance_score: _explained,
-    mean_squared_error: _mse,
-    root_mean_squared_error: _rmse,
+    mean_squared_error: lambda squares, spread, weight: np.asarray((squares / weight).mean(axis=-1)),
+    root_mean_squared_error: lambda squares, spread, weight: np.asarray(
+        np.sqrt(squares / weight).mean(axis=-1)
+    ),
 }
 # Those that need targets of several values.
 NEED_SPREAD = (r2_score, explained_variance_score)

@@ -85,6 +85,9 @@ def identity(job: Job, search: Any = None, before: int = 0, *, may_grow: bool = 
     options = job.options
     files = job.X.file_identity() if isinstance(job.X, ChunkRows) else None
     notes = {} if files is None else {"X": FILES_NOTE}
+    configuration = {
+        name: value for name, value in sorted(sklearn.get_config().items()) if name not in _SHOWN_ONLY
+    }
     contents: dict[str, tuple[Any, Callable[[], str]]] = {
         "estimator": (job.estimator, lambda: repr(job.estimator)),
         "settings": (list(map(dict, job.candidates)), lambda: _settings(job)),
@@ -105,7 +108,7 @@ def identity(job: Job, search: Any = None, before: int = 0, *, may_grow: bool = 
         "sharing": (job.sharing, lambda: repr(job.sharing)),
         "early_stopping": (options.early_stopping, lambda: repr(options.early_stopping)),
         "engine": (options.engine, lambda: repr(options.engine)),
-        "configuration of scikit-learn": (_configuration(), lambda: ""),
+        "configuration of scikit-learn": (configuration, lambda: ""),
     }
     if may_grow:
         del contents["settings"]
@@ -142,10 +145,6 @@ def versions() -> dict[str, str]:
         "SciPy": str(found["scipy"]),
         "Python": ".".join(str(found["python"]).split(".")[:2]),
     }
-
-
-def _configuration() -> dict[str, Any]:
-    return {name: value for name, value in sorted(sklearn.get_config().items()) if name not in _SHOWN_ONLY}
 
 
 def _short(text: Callable[[], str]) -> str:

@@ -64,32 +64,30 @@ class ParameterChecks:
 
     def require_affine_steps(self, spec: PipelineSpec) -> None:
         """Raise `Unsupported` if an affine step before the last one has a parameter that is not served."""
-        for step in spec.steps:
-            why = self._reason(("step", step.key), _check_step, step)
-            if why is not None:
-                raise Unsupported(why)
+        self._require(spec, "step", _check_step)
 
     def require_sparse_steps(self, spec: PipelineSpec, is_exact: bool) -> None:
         """Raise `Unsupported` if a step over sparse chunks has a parameter that is not served.
 
         `is_exact` says whether no bit of what the steps learn may differ from scikit-learn's.
         """
-        for step in spec.steps:
-            why = self._reason(("sparse step", step.key, is_exact), _check_sparse_step, step, is_exact)
-            if why is not None:
-                raise Unsupported(why)
+        self._require(spec, "sparse step", _check_sparse_step, is_exact)
 
     def require_no_labels(self, spec: PipelineSpec) -> None:
         """Raise `Unsupported` if a step before a classifier reads labels, of which there are no moments."""
-        for step in spec.steps:
-            why = self._reason(("labels", step.key), _check_labels, step)
-            if why is not None:
-                raise Unsupported(why)
+        self._require(spec, "labels", _check_labels)
 
     def writes_into_input(self, spec: PipelineSpec | str) -> bool:
         """Whether a step writes into its input: it then needs rows of its own, and shares no steps."""
         steps = (*spec.steps, spec.final) if isinstance(spec, PipelineSpec) else ()
         return any(self._reason(("writes", step.key), _require_copies, step) for step in steps)
+
+    def _require(self, spec: PipelineSpec, kind: str, check: Callable[..., None], *more: Any) -> None:
+        """Raise `Unsupported` if a step before the last one does not pass a check."""
+        for step in spec.steps:
+            why = self._reason((kind, step.key, *more), check, step, *more)
+            if why is not None:
+                raise Unsupported(why)
 
     def _reason(self, key: Any, check: Callable[..., None], *args: Any) -> str | None:
         if key not in self._reasons:

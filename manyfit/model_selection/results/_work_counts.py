@@ -2,20 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
 
 from manyfit.arrays import Crossings, Transfers
 from manyfit.families import Continued
-
-_COUNTS = (
-    "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
-    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated",
-    "fits_continued", "members_kept", "passes", "bytes_read", "bytes_to_device", "bytes_to_host",
-    "synchronisations",
-)  # fmt: skip
 
 
 @dataclass
@@ -140,6 +133,10 @@ class WorkCounts:
             for worker in found:
                 merged.note_worker(split, worker)
         return merged
+
+
+# The fields that begin at 0.
+_COUNTS = tuple(one.name for one in fields(WorkCounts) if one.default == 0)
 
 
 def _join_transfers(one: Mapping[str, Crossings], other: Mapping[str, Crossings]) -> dict[str, Crossings]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Mapping
 from typing import Any, get_args
 
 from manyfit._compat import Interval, StrOptions, evaluates_all_at_once
@@ -17,12 +16,6 @@ class _Number(Interval):
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
-
-
-def keep_arguments(search: Any, arguments: Mapping[str, Any]) -> None:
-    """Keep the arguments of a constructor, its ``locals()``, as attributes."""
-    for name in arguments.keys() - {"self", "__class__"}:
-        setattr(search, name, arguments[name])
 
 
 def refuse_checkpoint_in_rounds(search: Any) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection
 
+from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
-from manyfit.model_selection.search._options import keep_arguments
 
 __all__ = ["RandomizedSearchCV"]
 
@@ -89,9 +89,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         return_predictions: bool | str | tuple[str, str] = False,
         sample: float | None = None,
     ) -> None:
-        super().__init__(
-            estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
-            cv=cv, verbose=verbose, pre_dispatch=pre_dispatch, random_state=random_state,
-            error_score=error_score, return_train_score=return_train_score,
-        )  # fmt: skip
         keep_arguments(self, locals())

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.arrays import is_xp_array, numpy_dtype
+from manyfit.arrays import is_xp_array, memory_owner, numpy_dtype
 from manyfit.folds import Unsupported
 from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.structural_key import structural_key
@@ -297,9 +297,8 @@ def _content_key(X: Any) -> Hashable | None:
 def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
     """(identity, bytes) of each piece of memory in an output or a fitted transformer."""
     if isinstance(X, np.ndarray):
-        while isinstance(X.base, np.ndarray):
-            X = X.base
-        yield id(X), X.nbytes
+        owner = memory_owner(X)
+        yield id(owner), owner.nbytes
     elif is_xp_array(X):
         yield id(X), nbytes_of(X)
     elif is_sparse_matrix(X):

@@ -143,10 +143,6 @@ def _log(counts: Array) -> Array:
     return xp.log(xp.where(counts > 0, counts, xp.ones_like(counts)))
 
 
-def _mutual_info(table: Table) -> Array:
-    return _information(table).mutual
-
-
 def _homogeneity(table: Table) -> Array:
     info = _information(table)
     return ratio(info.mutual, info.label_entropy, 1.0)
@@ -224,7 +220,7 @@ AGREEMENT_METRICS: dict[Callable[..., Any], MetricKernel] = {
     completeness_score: MetricKernel(_kernel(_completeness), "labels"),
     fowlkes_mallows_score: MetricKernel(_kernel(_fowlkes_mallows), "labels"),
     homogeneity_score: MetricKernel(_kernel(_homogeneity), "labels"),
-    mutual_info_score: MetricKernel(_kernel(_mutual_info), "labels"),
+    mutual_info_score: MetricKernel(_kernel(lambda table: _information(table).mutual), "labels"),
     normalized_mutual_info_score: MetricKernel(
         _kernel(_normalized_mutual_info), "labels", {"average_method": "arithmetic"}
     ),

@@ -122,14 +122,6 @@ def _side_by_side(parts: list[Part], p: int | None) -> int | None:
     return total
 
 
-def _same(step: Any, p: int) -> int:
-    return p
-
-
-def _imputed(step: Any, p: int) -> int | None:
-    return None if step.add_indicator else p  # a column without a value is left out, which only a fit tells
-
-
 def _powers(step: Any, p: int) -> int:
     low, high = (0, step.degree) if np.ndim(step.degree) == 0 else step.degree
     more = 0 if step.interaction_only else 1  # with it a column may stand more than once in a product
@@ -141,25 +133,18 @@ def _components(step: Any, p: int) -> int | None:
     return p if n is None else int(n) if isinstance(n, Integral) else None
 
 
-def _best(step: Any, p: int) -> int:
-    return p if step.k == "all" else min(step.k, p)
-
-
-def _bins(step: Any, p: int) -> int | None:
-    return p if step.encode == "ordinal" else None
-
-
 _RULES: dict[str, Callable[[Any, int], int | None]] = {
     **dict.fromkeys(
         (
             "Binarizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OrdinalEncoder", "PowerTransformer",
             "QuantileTransformer", "RobustScaler", "StandardScaler",
         ),
-        _same,
+        lambda step, p: p,
     ),
     **dict.fromkeys(("IncrementalPCA", "NMF", "PCA", "TruncatedSVD"), _components),
-    "KBinsDiscretizer": _bins,
+    "KBinsDiscretizer": lambda step, p: p if step.encode == "ordinal" else None,
     "PolynomialFeatures": _powers,
-    "SelectKBest": _best,
-    "SimpleImputer": _imputed,
+    "SelectKBest": lambda step, p: p if step.k == "all" else min(step.k, p),
+    # A column without a value is left out, which only a fit tells.
+    "SimpleImputer": lambda step, p: None if step.add_indicator else p,
 }  # fmt: skip

@@ -22,6 +22,7 @@ from manyfit.families import (
     continuing,
     why_rounds_start_anew,
 )
+from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
@@ -32,7 +33,6 @@ from manyfit.model_selection.results._choices import Choice
 from manyfit.model_selection.running._cluster_rounds import ClusterStore
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
-from manyfit.model_selection.search._options import keep_arguments
 from manyfit.model_selection.search._randomized import RandomizedSearchCV
 from manyfit.model_selection.search._setup import make_setup
 from manyfit.model_selection.search.adaptive._rounds import list_rounds, plan_rounds
@@ -43,6 +43,7 @@ class HalvingSearch(SharedSearch):
 
     checks_input = True
     continues_rounds = True
+    pre_dispatch = "2*n_jobs"  # scikit-learn's halving searches have no such parameter
     resource: str
     _n_samples_orig: int
     n_candidates_: list[int]
@@ -235,12 +236,6 @@ class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
         engine: Engine = None,
         return_predictions: bool | str = False,
     ) -> None:
-        super().__init__(
-            estimator, param_grid, factor=factor, resource=resource, max_resources=max_resources,
-            min_resources=min_resources, aggressive_elimination=aggressive_elimination, cv=cv,
-            scoring=scoring, refit=refit, error_score=error_score, return_train_score=return_train_score,
-            random_state=random_state, n_jobs=n_jobs, verbose=verbose,
-        )  # fmt: skip
         keep_arguments(self, locals())
 
 
@@ -315,11 +310,4 @@ class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
         engine: Engine = None,
         return_predictions: bool | str = False,
     ) -> None:
-        super().__init__(
-            estimator, param_distributions, n_candidates=n_candidates, factor=factor, resource=resource,
-            max_resources=max_resources, min_resources=min_resources,
-            aggressive_elimination=aggressive_elimination, cv=cv, scoring=scoring, refit=refit,
-            error_score=error_score, return_train_score=return_train_score, random_state=random_state,
-            n_jobs=n_jobs, verbose=verbose,
-        )  # fmt: skip
         keep_arguments(self, locals())

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from manyfit._compat import NO_CALLBACKS, parameter_constraints, scorers_by_name, uses_callbacks
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
+from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
@@ -21,7 +22,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._race import Race
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
-from manyfit.model_selection.search._options import COUNT, keep_arguments
+from manyfit.model_selection.search._options import COUNT
 from manyfit.model_selection.search._setup import draw_splits, make_job, make_setup
 from manyfit.model_selection.search.adaptive._optuna_space import as_space
 from manyfit.model_selection.search.adaptive._optuna_study import (
@@ -152,10 +153,6 @@ class OptunaSearchCV(SharedSearch, SklearnBaseSearchCV):
         fit_timeout: float | None = None,
         return_predictions: bool | str = False,
     ) -> None:
-        super().__init__(
-            estimator, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
-            pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
-        )  # fmt: skip
         keep_arguments(self, locals())
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:

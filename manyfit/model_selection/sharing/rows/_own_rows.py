@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit._compat import safe_indexing
+from manyfit.arrays import memory_owner
 from manyfit.model_selection.sharing.rows._frame_copy import copy_array, pandas_copy
 from manyfit.model_selection.sharing.rows._read_only import (
     SPARSE_PARTS,
@@ -99,27 +100,21 @@ def _pieces(X: Any) -> Iterator[Any]:
     if is_sparse_matrix(X):
         for name in SPARSE_PARTS[X.format]:
             part = getattr(X, name)
-            yield from map(_root, part if isinstance(part, tuple) else (part,))
+            yield from map(memory_owner, part if isinstance(part, tuple) else (part,))
     elif is_numpy_array(X):
-        yield _root(X)
+        yield memory_owner(X)
     else:
         yield X
         if frame_kind(X) == "pandas":
             kinds = {X.dtype} if X.ndim == 1 else set(X.dtypes)
             one = X.ndim == 1 or len(kinds) == 1
             columns = [X] if one else (X.iloc[:, j] for j in range(X.shape[1]))
-            yield from (_root(column.to_numpy()) for column in columns if _has_numpy_dtype(column))
+            yield from (memory_owner(column.to_numpy()) for column in columns if _has_numpy_dtype(column))
 
 
 def _has_numpy_dtype(column: Any) -> bool:
     kind = column.dtype if column.ndim == 1 else column.dtypes.iloc[0]
     return isinstance(kind, np.dtype)
-
-
-def _root(X: np.ndarray) -> np.ndarray:
-    while isinstance(X.base, np.ndarray):
-        X = X.base
-    return X
 
 
 def own_copy(X: T) -> T:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse
 
+from manyfit.arrays import memory_owner
 from manyfit.model_selection.sharing.rows._frame_copy import pandas_copy
 
 T = TypeVar("T")
@@ -109,9 +110,7 @@ def _copy_on_write() -> bool:
 
 def _lock(X: np.ndarray) -> None:
     """Make the memory of an array read-only for good: no view of it can be made writeable again."""
-    while isinstance(X.base, np.ndarray):
-        X = X.base
-    X.flags.writeable = False
+    memory_owner(X).flags.writeable = False
 
 
 def _lock_frame(frame: Any) -> None:

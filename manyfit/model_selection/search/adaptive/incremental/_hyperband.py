@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
-from manyfit.model_selection.search._options import keep_arguments
 from manyfit.model_selection.search.adaptive.incremental._incremental import (
     IncrementalSearchCV,
     SuccessiveHalvingSearchCV,

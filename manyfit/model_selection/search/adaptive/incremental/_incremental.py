@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
-from manyfit.model_selection.search._options import keep_arguments
 from manyfit.model_selection.search.adaptive.incremental._schedules import Decay, Halving, Schedule
 from manyfit.model_selection.search.adaptive.incremental._training import IncrementalSearch
 
