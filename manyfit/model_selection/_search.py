@@ -9,7 +9,7 @@ from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit.introspection.object_state import keep_arguments
-from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.job._option_values import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
 __all__ = ["BaseSearchCV", "GridSearchCV"]

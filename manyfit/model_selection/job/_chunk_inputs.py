@@ -22,7 +22,7 @@ from manyfit.folds import (
 )
 from manyfit.introspection.composites import last_step
 from manyfit.model_selection.job._device_frames import arrays_of_frames
-from manyfit.model_selection.job._memory_limit import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
 
 
 class IndexedRows:

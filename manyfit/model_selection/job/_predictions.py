@@ -10,7 +10,7 @@ import numpy as np
 from manyfit._config.sizes import format_size
 from manyfit.arrays import container_to_host
 from manyfit.introspection.randomness import is_deterministic
-from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 

@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import fit_context, parameter_constraints
-from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.job._option_values import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._options import OPTIONS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 from typing import Any, get_args
 
 from manyfit._compat import Interval, StrOptions, evaluates_all_at_once
-from manyfit.model_selection.job._option_types import Sharing
+from manyfit.model_selection.job._option_values import Sharing
 from manyfit.model_selection.running._race import RULES
 
 

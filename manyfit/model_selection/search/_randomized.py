@@ -10,7 +10,7 @@ from sklearn import model_selection
 from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
-from manyfit.model_selection.job._option_types import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.job._option_values import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 
 __all__ = ["RandomizedSearchCV"]

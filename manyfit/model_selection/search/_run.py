@@ -35,8 +35,8 @@ from manyfit.model_selection.search._setup import (
     weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
+from manyfit.model_selection.sharing._fit_overhead import iterates_on_both, threads_of_fit
 from manyfit.model_selection.sharing._fold_store import data_bytes
-from manyfit.model_selection.sharing._single_blas_thread import iterates_on_both, threads_of_fit
 
 
 def plan_search(search: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Plan:

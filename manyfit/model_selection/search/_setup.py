@@ -16,7 +16,7 @@ from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.early_stopping._iterations import require_stops
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs, read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Options
-from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import recording_for
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._pipeline_spec import value_key

@@ -20,9 +20,12 @@ from manyfit.introspection.composites import build_setting
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
-from manyfit.model_selection.sharing._fit_overhead import skip_parameter_checks
+from manyfit.model_selection.sharing._fit_overhead import (
+    iterates_on_both,
+    skip_parameter_checks,
+    threads_of_fit,
+)
 from manyfit.model_selection.sharing._fold_store import OWN_ROWS, FoldStore, SettingFacts, SharedFold
-from manyfit.model_selection.sharing._single_blas_thread import iterates_on_both, threads_of_fit
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, OwnRows

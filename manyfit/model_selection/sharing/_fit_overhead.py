@@ -1,8 +1,12 @@
-"""What scikit-learn does again in each fit of a search, although it was done before.
+"""What scikit-learn's fits take time for beside the fit itself.
 
 It reads the signature of a constructor each time that it clones an estimator or asks for its parameters: a
 forest does so three times for each tree, which can take a tenth of its fit. It checks the parameters of a
-setting in each of its fits.
+setting in each of its fits. And where a fit calls BLAS and loops of OpenMP in turn, the threads of each
+library keep a core busy for a while after each call, and those of the other one wait for it: on small data
+such fits take many times as long as on one thread.
+
+Workers of joblib import this module, so that it imports little.
 """
 
 import inspect
@@ -19,6 +23,16 @@ from manyfit.introspection.class_names import imported
 _TREES = tuple(
     f"sklearn.tree.{kind}Tree{task}" for kind in ("Decision", "Extra") for task in ("Classifier", "Regressor")
 )
+# In each of their iterations they call BLAS and a loop of OpenMP.
+_ON_BOTH = (
+    "sklearn.linear_model.LogisticRegression",
+    "sklearn.linear_model.PoissonRegressor",
+    "sklearn.linear_model.GammaRegressor",
+    "sklearn.linear_model.TweedieRegressor",
+    "sklearn.cluster.KMeans",
+)
+# Products with a larger X take longer than threads wait for each other.
+MOST_BYTES = 2**25
 # Levels of estimators inside others, and of lists.
 _DEEPEST = 20
 
@@ -35,10 +49,7 @@ def keep_signatures(things: Iterable[Any]) -> None:
 
 
 def _classes(things: Iterable[Any], depth: int) -> Iterator[type]:
-    """The classes of estimators among values, and of those inside them.
-
-    Workers of joblib import this module, so that it does without `composites`, which imports much.
-    """
+    """The classes of estimators among values, and of those inside them."""
     if depth > _DEEPEST:
         return
     for thing in things:
@@ -65,3 +76,21 @@ def _keep(cls: type) -> None:
 def skip_parameter_checks(skip: bool) -> AbstractContextManager[None]:
     """Let scikit-learn check no parameters within it if `skip`: a fit with the same ones has checked them."""
     return config_context(skip_parameter_validation=True) if skip else nullcontext()
+
+
+def iterates_on_both(estimator: Any) -> bool:
+    """Whether a fit of an estimator, or of one that it holds, calls BLAS and OpenMP in turn."""
+    known = tuple(cls for name in _ON_BOTH if (cls := imported(name)) is not None)
+    return any(issubclass(cls, known) for cls in _classes([estimator], 0))
+
+
+def threads_of_fit(on_both: bool, n_bytes: int | None) -> AbstractContextManager[None]:
+    """The context of a fit to X of so many bytes: one thread of BLAS if it iterates on both libraries.
+
+    `on_both` is what `iterates_on_both` says. The number of threads belongs to the process.
+    """
+    if not on_both or n_bytes is None or n_bytes > MOST_BYTES:
+        return nullcontext()
+    from manyfit.folds import blas_threads, single_blas_thread
+
+    return single_blas_thread() if blas_threads() > 1 else nullcontext()

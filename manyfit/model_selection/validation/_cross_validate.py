@@ -25,7 +25,7 @@ from manyfit.model_selection.job._chunk_inputs import (
 )
 from manyfit.model_selection.job._device_frames import arrays_of_frames
 from manyfit.model_selection.job._job import Job, Options, Result, Sharing
-from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import METHODS
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan

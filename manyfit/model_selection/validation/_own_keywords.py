@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, get_args
 
 from manyfit.model_selection.job._job import Engine
-from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import Recording, recording_of
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.running._sklearn_fits import make_fits
-from manyfit.model_selection.sharing import _single_blas_thread
+from manyfit.model_selection.sharing import _fit_overhead
 from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 
 X, Y = make_classification(90, random_state=0)
@@ -174,7 +174,7 @@ def test_other_fits_and_those_of_a_large_X_keep_their_threads(threads, monkeypat
     model = MLPClassifier((3,), max_iter=500, tol=1.0, random_state=0)
     GridSearchCV(model, {"alpha": [0.1]}, cv=3, refit=False).fit(X, Y)
     assert found == [2] * 3
-    monkeypatch.setattr(_single_blas_thread, "MOST_BYTES", X.nbytes - 1)
+    monkeypatch.setattr(_fit_overhead, "MOST_BYTES", X.nbytes - 1)
     found = threads(PoissonRegressor)
     found.clear()
     GridSearchCV(PoissonRegressor(), {"alpha": [0.1]}, cv=3, refit=False, sharing="none").fit(X, Y)

@@ -27,7 +27,7 @@ from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
 from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
-from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
 from manyfit.model_selection.running._cluster_rounds import ClusterStore

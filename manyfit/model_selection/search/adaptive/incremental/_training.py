@@ -36,7 +36,7 @@ from manyfit.model_selection.checkpoint._models import UnwrittenModels
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs
 from manyfit.model_selection.job._job import Job, Options
-from manyfit.model_selection.job._memory_limit import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 from manyfit.model_selection.planning.places._data_location import move_data_to_host
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import n_workers

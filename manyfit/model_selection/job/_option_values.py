@@ -1,8 +1,16 @@
-"""The ``memory_limit`` of a search in bytes."""
+"""The values of options that manyfit adds to searches."""
 
 import numbers
+from typing import Literal
 
 from manyfit._config.sizes import parse_size
+
+Sharing = Literal["auto", "exact", "optimum", "none"]
+"""How far the settings of a search share their work."""
+EarlyStopping = Literal["fold"] | None
+"""By which rows fits of boosting estimators stop early; None: as the estimators do by themselves."""
+Engine = Literal["sklearnex"] | None
+"""The library that makes fits that are made one by one; None: scikit-learn."""
 
 # Bytes for cached outputs of shared steps, blocks of predictions and folds, unless the user gives a limit.
 DEFAULT_MEMORY_LIMIT = 2**30
