@@ -129,6 +129,16 @@ def last_step(estimator: Any) -> Any:
     return estimator
 
 
+def fails_with_its_parts(thing: Any) -> bool:
+    """Whether the fit of an unfitted estimator fails if one inside it fails, as that of a composite does.
+
+    Any other estimator that holds some may go on without it: a search gives `error_score`.
+    """
+    if composite_class(thing) is not None:
+        return all(fails_with_its_parts(child.estimator) for child in children(thing) if child.is_estimator)
+    return not any(hasattr(value, "get_params") for _, value in walk(thing))
+
+
 def params_of(value: Any) -> Mapping[str, Any]:
     """The parameters of an estimator and of those inside it by their full names; none of anything else."""
     if isinstance(value, type) or not hasattr(value, "get_params"):

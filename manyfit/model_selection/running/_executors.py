@@ -8,13 +8,14 @@ from typing import Any, Protocol
 from manyfit._compat import fit_and_score_call, joblib_is_local
 from manyfit.arrays import is_xp_array
 from manyfit.families import ContinuedFits, continued_fits, continuing
+from manyfit.introspection.composites import fails_with_its_parts
 from manyfit.model_selection.job._job import Job, Pair
 from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks, run_tasks_unordered
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._bundles import Bundles, training_rows
 from manyfit.model_selection.running._sklearn_fits import make_fits
-from manyfit.model_selection.sharing._fit_and_score import arguments_of_fit, arguments_of_fits
+from manyfit.model_selection.sharing._fit_and_score import arguments_of_fit, arguments_of_fits, has_failed
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, progress_of
 from manyfit.model_selection.strategies._strategy import RunContext, Strategy, WorkItem
@@ -100,7 +101,7 @@ class JoblibExecutor(Executor):
         shown = job.options.verbose > 1 or job.options.error_score == "raise"
         bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=shown)
         sent: list[Sequence[Pair]] = []
-        accepted: set[int] | None = None if _has_strangers(job) else set()
+        accepted: set[int] | None = set() if _checked_once(job) else None
         arguments = (_arguments(job, bundle, sent, accepted or ()) for bundle in bundles)
         batch_size: Any = "auto" if shown else 1
         for number, results, seconds in run_tasks_unordered(
@@ -109,7 +110,8 @@ class JoblibExecutor(Executor):
             part = TaskResult(dict(zip(sent[number], results, strict=True)), seconds=seconds)
             bundles.note(part.results)
             if accepted is not None:
-                accepted.update(c for (c, _), one in part.results.items() if one["fit_error"] is None)
+                error_score = job.options.error_score
+                accepted.update(c for (c, _), one in part.results.items() if not has_failed(one, error_score))
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
@@ -129,10 +131,11 @@ def spare_threads(n_items: int, n_workers: int) -> list[int]:
     return [1] * (n_items - n_left) + [n_workers // n_left] * n_left if n_left else [1] * n_items
 
 
-def _has_strangers(job: Job) -> bool:
-    """Whether parts of any setting, or a scorer, are no classes or functions of scikit-learn."""
+def _checked_once(job: Job) -> bool:
+    """Whether a fit that succeeds with its scores has accepted all parameters: its own and the scorers'."""
     parts = [job.estimator, *(value for params in job.candidates for value in params.values())]
-    return any_of(strangers(parts)) or any_of(strangers_among_scorers(job.options.scorer))
+    strange = any_of(strangers(parts)) or any_of(strangers_among_scorers(job.options.scorer))
+    return not strange and all(map(fails_with_its_parts, parts))
 
 
 def _arguments(

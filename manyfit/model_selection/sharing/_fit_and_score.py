@@ -16,7 +16,7 @@ from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors,
 from manyfit.arrays import label_transfers
 from manyfit.families import fit_continued
 from manyfit.folds import Unsupported
-from manyfit.introspection.composites import build_setting
+from manyfit.introspection.composites import build_setting, fails_with_its_parts
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
@@ -64,7 +64,7 @@ def evaluate(
             folds.options.fits_within(),
         ):
             result = _shared_fit(model, fold, facts, folds)
-        if not (facts.strange_steps or folds.strange_scorers):
+        if facts.checked_once and not folds.strange_scorers:
             folds.accepted.add(key)
     except InputWritten:
         folds.writers |= facts.strange_steps | folds.strange_scorers
@@ -213,7 +213,8 @@ def _facts_of(model: Any, folds: FoldStore) -> SettingFacts:
     strange = frozenset(strangers(model))
     if strange and not (folds.share_steps and has_shareable_prefix(model)):
         return OWN_ROWS
-    return SettingFacts(strange, is_deterministic(model) is not True, iterates_on_both(model))
+    checked_once = not strange and fails_with_its_parts(model)
+    return SettingFacts(strange, is_deterministic(model) is not True, iterates_on_both(model), checked_once)
 
 
 def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: FoldStore) -> Result:

@@ -33,12 +33,14 @@ from manyfit.model_selection.sharing.rows._known_readers import strangers_among_
 class SettingFacts:
     """Classes and functions in a setting that may write into rows, and what is known of its fit.
 
-    `draws`: it may draw random numbers. `on_both`: see `iterates_on_both`.
+    `draws`: it may draw random numbers. `on_both`: see `iterates_on_both`. `checked_once`: a fit that
+    succeeds has accepted all parameters, also those of estimators inside.
     """
 
     strange_steps: frozenset[Hashable] = frozenset()
     draws: bool = True
     on_both: bool = False
+    checked_once: bool = False
 
 
 # A setting that cannot be fitted on rows that others read.
@@ -94,7 +96,7 @@ class FoldStore:
     `in_turn`: the task reads one fold after the other, so that only the last one is kept. `writers`: classes
     and functions of settings in which something wrote into its input. `facts`: those of settings, by the
     identities of estimator and parameters, and with both, so that no others take their place in memory.
-    `accepted`: settings of library classes, by the same identities, whose parameters a fit has checked.
+    `accepted`: settings, by the same identities, whose parameters a fit has checked.
     """
 
     def __init__(

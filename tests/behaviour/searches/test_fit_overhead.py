@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.neighbors import NearestCentroid
 from sklearn.neural_network import MLPClassifier
@@ -20,12 +22,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from threadpoolctl import ThreadpoolController
 
+from manyfit.introspection.composites import fails_with_its_parts
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.running._sklearn_fits import make_fits
 from manyfit.model_selection.sharing import _fit_overhead
 from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 
 X, Y = make_classification(90, random_state=0)
+NO_BETA = make_scorer(fbeta_score, beta=-1.0)
 SCORES = [f"split{i}_test_score" for i in range(3)]
 
 
@@ -118,6 +122,53 @@ def test_a_parameter_that_is_refused_is_refused_in_each_fit(n_jobs):
 def test_parameters_of_other_classes_are_checked_in_each_fit(checked):
     GridSearchCV(OwnTree(random_state=0), {"max_depth": [2, 3]}, cv=3, refit=False).fit(X, Y)
     assert checked.count("OwnTree") == 6
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed", "ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_metric_that_refuses_its_parameter_refuses_it_in_each_fit(n_jobs):
+    grid = {"max_depth": [2, 3]}
+    with parallel_config("threading"):
+        search = GridSearchCV(
+            DecisionTreeClassifier(), grid, cv=8, scoring=NO_BETA, n_jobs=n_jobs, refit=False
+        )
+        search.fit(X, Y)
+    assert all(np.isnan(search.cv_results_[f"split{i}_test_score"]).all() for i in range(8))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_parameter_that_is_refused_inside_an_estimator_that_goes_on_is_refused_in_each_fit(n_jobs):
+    # Without checks the better one of the two is what the inner search must not fit.
+    inner = {"min_impurity_decrease": [-1.0, 0.4]}
+    estimator = SklearnSearch(DecisionTreeClassifier(random_state=0), inner, cv=2)
+    grid = {"estimator__max_depth": [2, 3]}
+    found, wanted = (
+        cls(estimator, grid, cv=8, n_jobs=n_jobs, refit=False) for cls in (GridSearchCV, SklearnSearch)
+    )
+    with parallel_config("threading"):
+        found.fit(X, Y)
+    wanted.fit(X, Y)
+    for i in range(8):
+        name = f"split{i}_test_score"
+        np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "fails"),
+    [
+        (DecisionTreeClassifier(), True),
+        (make_pipeline(StandardScaler(), make_pipeline("passthrough", DecisionTreeClassifier())), True),
+        (ColumnTransformer([("scaled", StandardScaler(), [0]), ("rest", "drop", [1])]), True),
+        (SklearnSearch(DecisionTreeClassifier(), {}), False),
+        (make_pipeline(StandardScaler(), SklearnSearch(DecisionTreeClassifier(), {})), False),
+        ([("search", SklearnSearch(DecisionTreeClassifier(), {}))], False),
+        ("gini", True),
+    ],
+)
+def test_a_composite_fails_with_its_parts(estimator, fails):
+    assert fails_with_its_parts(estimator) is fails
 
 
 # ------------------------------------------------------------------------------------------- threads
