@@ -141,7 +141,7 @@ def test_a_metric_that_refuses_its_parameter_refuses_it_in_each_fit(n_jobs):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_parameter_that_is_refused_inside_an_estimator_that_goes_on_is_refused_in_each_fit(n_jobs):
     # Without checks the better one of the two is what the inner search must not fit.
-    inner = {"min_impurity_decrease": [-1.0, 0.4]}
+    inner = {"min_impurity_decrease": [-1.0, 0.6]}
     estimator = SklearnSearch(DecisionTreeClassifier(random_state=0), inner, cv=2)
     grid = {"estimator__max_depth": [2, 3]}
     found, wanted = (
