@@ -33,8 +33,6 @@ _ON_BOTH = (
 )
 # Products with a larger X take longer than threads wait for each other.
 MOST_BYTES = 2**25
-# Levels of estimators inside others, and of lists.
-_DEEPEST = 20
 
 
 def keep_signatures(things: Iterable[Any]) -> None:
@@ -44,24 +42,29 @@ def keep_signatures(things: Iterable[Any]) -> None:
     ``__signature__``, for which `inspect.signature` looks first. Other constructors may change, and are left
     as they are.
     """
-    for cls in _classes(things, 0):
+    for cls in _classes(things):
         _keep(cls)
 
 
-def _classes(things: Iterable[Any], depth: int) -> Iterator[type]:
-    """The classes of estimators among values, and of those inside them."""
-    if depth > _DEEPEST:
-        return
-    for thing in things:
-        if type(thing) in (list, tuple):
-            yield from _classes(thing, depth + 1)
-        elif hasattr(thing, "get_params") and hasattr(thing, "__dict__"):
+def _classes(things: Iterable[Any]) -> Iterator[type]:
+    """The classes of estimators among values, and of those inside them: each estimator once."""
+    left, seen = list(things), dict[int, Any]()
+    while left:
+        thing = left.pop()
+        # Its class says what it is: an attribute may be made by a `__getattr__` that fails.
+        is_estimator = hasattr(type(thing), "get_params")
+        if id(thing) in seen or not (is_estimator or type(thing) in (list, tuple)):
+            continue
+        seen[id(thing)] = thing
+        if is_estimator:
             yield type(thing)
-            yield from _classes(vars(thing).values(), depth + 1)
+            left += getattr(thing, "__dict__", {}).values()
+        else:
+            left += thing
 
 
 def _keep(cls: type) -> None:
-    if not cls.__module__.startswith("sklearn."):
+    if not (cls.__module__ or "").startswith("sklearn."):
         return
     constructor = cls.__init__  # type: ignore[misc]
     if isinstance(constructor, FunctionType) and not vars(constructor):
@@ -81,7 +84,7 @@ def skip_parameter_checks(skip: bool) -> AbstractContextManager[None]:
 def iterates_on_both(estimator: Any) -> bool:
     """Whether a fit of an estimator, or of one that it holds, calls BLAS and OpenMP in turn."""
     known = tuple(cls for name in _ON_BOTH if (cls := imported(name)) is not None)
-    return any(issubclass(cls, known) for cls in _classes([estimator], 0))
+    return any(issubclass(cls, known) for cls in _classes([estimator]))
 
 
 def threads_of_fit(on_both: bool, n_bytes: int | None) -> AbstractContextManager[None]:

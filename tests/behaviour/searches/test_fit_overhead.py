@@ -72,6 +72,29 @@ def test_constructors_of_others_are_left_as_they_are():
     assert not vars(Own.__init__)
 
 
+class _Node(BaseEstimator):
+    """Estimators that hold each other, and a value that fails when it is asked for an attribute."""
+
+    __module__ = None
+
+    def __init__(self):
+        self.others = []
+        self._broken = _Broken()
+
+
+class _Broken:
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def test_estimators_that_hold_each_other_are_seen_once():
+    nodes = [_Node() for _ in range(12)]
+    for node in nodes:
+        node.others = [*nodes, RandomForestClassifier()]
+    keep_signatures(nodes)  # along each path it would not end
+    assert len(list(_fit_overhead._classes(nodes))) == 36  # with the tree that each forest holds
+
+
 # ------------------------------------------------------------------------------ checks of parameters
 
 
