@@ -19,9 +19,9 @@ from benchmarks.everyday_cases._all import CASES
 # Searches whose fits call BLAS and loops of OpenMP in turn, and others on BLAS. They run with processes, too.
 _OF_BOTH = ("poisson", "logistic-digits")
 IN_PROCESSES = (*_OF_BOTH, "huber", "network", "kernel-ridge")
-_ROUNDS, _ROUNDS_IN_DOUBT = 2, 8
+_ROUNDS = 3
 _LEAST, _SLOW = 2.0, 0.95
-# Seconds after which the threads of the other process have stopped to wait for work.
+# Seconds after which the threads of the other process have stopped waiting for work.
 _UNTIL_IDLE = 0.3
 
 _COLUMNS = (
@@ -53,11 +53,9 @@ def _measure(quick: bool, tell: Tell) -> Findings:
             tell(name)
             runs: Runs = {}
             for n_jobs in (None, -1) if name in IN_PROCESSES else (None,):
-                for number in range(1 if quick else _ROUNDS_IN_DOUBT):
+                for _ in range(1 if quick else _ROUNDS):
                     for library, found in _run(sides, name, n_jobs, quick).items():
                         runs.setdefault((library, n_jobs), []).append(found)
-                    if number + 1 >= _ROUNDS and not _is_in_doubt(runs, n_jobs):
-                        break
             rows.append(_row(name, runs))
     times = {row["search"]: row["times"] for row in rows}
     slow = {name: one for name, one in times.items() if one < _SLOW}
@@ -80,10 +78,6 @@ def _run(sides: dict[str, Side], name: str, n_jobs: int | None, quick: bool) -> 
         if found[library].failure is not None:
             raise RuntimeError(f"{name}: {found[library].failure}")
     return found
-
-
-def _is_in_doubt(runs: Runs, n_jobs: int | None) -> bool:
-    return _seconds(runs, "sklearn", n_jobs) < _seconds(runs, "manyfit", n_jobs)
 
 
 def _seconds(runs: Runs, library: str, n_jobs: int | None) -> float:

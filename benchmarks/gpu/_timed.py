@@ -79,6 +79,7 @@ def timed(
         "settings_run": 0,
         "whole": None,
         "first": None,
+        "runs": 0,
         "scores": {},
         "failure": None,
         "peak": None,
@@ -133,9 +134,14 @@ def _run(row: Row, search: Callable[[Settings], Any], now: Settings, settings: S
     seconds = time.perf_counter() - start
     answer = read_search(fitted)
     assert answer.splits is not None
-    row["seconds"], row["settings_run"] = seconds, len(now)
-    row["whole"] = seconds * len(settings) / len(now)
-    row["scores"] = dict(zip(answer.keys, answer.splits.T.tolist(), strict=True))
+    # At once: the time limit may end this line by line.
+    row |= {
+        "seconds": seconds,
+        "settings_run": len(now),
+        "whole": seconds * len(settings) / len(now),
+        "scores": dict(zip(answer.keys, answer.splits.T.tolist(), strict=True)),
+        "runs": row["runs"] + 1,
+    }
     report = getattr(fitted, "report_", None)
     if report is not None:
         row |= {

@@ -101,17 +101,17 @@ class JoblibExecutor(Executor):
         shown = job.options.verbose > 1 or job.options.error_score == "raise"
         bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=shown)
         sent: list[Sequence[Pair]] = []
-        accepted: set[int] | None = set() if _checked_once(job) else None
-        arguments = (_arguments(job, bundle, sent, accepted or ()) for bundle in bundles)
+        checks_once, checked = _checks_once(job), set[int]()
+        arguments = (_arguments(job, bundle, sent, checked) for bundle in bundles)
         batch_size: Any = "auto" if shown else 1
         for number, results, seconds in run_tasks_unordered(
             make_fits, arguments, job.n_jobs, job.pre_dispatch, batch_size
         ):
             part = TaskResult(dict(zip(sent[number], results, strict=True)), seconds=seconds)
             bundles.note(part.results)
-            if accepted is not None:
+            if checks_once:
                 error_score = job.options.error_score
-                accepted.update(c for (c, _), one in part.results.items() if not has_failed(one, error_score))
+                checked.update(c for (c, _), one in part.results.items() if not has_failed(one, error_score))
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
@@ -131,7 +131,7 @@ def spare_threads(n_items: int, n_workers: int) -> list[int]:
     return [1] * (n_items - n_left) + [n_workers // n_left] * n_left if n_left else [1] * n_items
 
 
-def _checked_once(job: Job) -> bool:
+def _checks_once(job: Job) -> bool:
     """Whether a fit that succeeds with its scores has accepted all parameters: its own and the scorers'."""
     parts = [job.estimator, *(value for params in job.candidates for value in params.values())]
     strange = any_of(strangers(parts)) or any_of(strangers_among_scorers(job.options.scorer))
@@ -139,19 +139,19 @@ def _checked_once(job: Job) -> bool:
 
 
 def _arguments(
-    job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]], accepted: Collection[int]
+    job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]], checked: Collection[int]
 ) -> tuple[Any, ...]:
     """Arguments of `make_fits` for a bundle, which is added to those that were sent.
 
-    `accepted`: settings whose parameters a fit has checked.
+    `checked`: settings whose parameters a fit has checked.
     """
     function, common = fit_and_score_call(arguments_of_fits(job.options))
     splits = {i: job.splits.indices(i) for _, i in bundle}
     fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(job, c, i)) for c, i in bundle]
     sent.append(bundle)
     data, options = (job.estimator, job.X, job.y), job.options
-    checked = [c in accepted for c, _ in bundle]
-    return len(sent) - 1, function, data, common, fits, checked, options.host_fallback, options.fits_within
+    skipped = [c in checked for c, _ in bundle]
+    return len(sent) - 1, function, data, common, fits, skipped, options.host_fallback, options.fits_within
 
 
 def _run_item(item: WorkItem, context: RunContext, fits: ContinuedFits | None) -> TaskResult:

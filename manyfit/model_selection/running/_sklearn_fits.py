@@ -20,20 +20,20 @@ def make_fits(
     data: tuple[Any, Any, Any],
     common: Mapping[str, Any],
     fits: Sequence[Mapping[str, Any]],
-    accepted: Sequence[bool],
+    checked: Sequence[bool],
     host_fallback: str,
     fits_within: Callable[[], AbstractContextManager[Any]],
 ) -> Results:
     """Make a bundle of fits by scikit-learn's `function` for a fit and its scores.
 
-    `data` are the estimator, X and y, and `common` the arguments that all fits have in common. `accepted`
+    `data` are the estimator, X and y, and `common` the arguments that all fits have in common. `checked`
     says of which fits another one has checked the parameters. The last two are of `Options`.
     """
     estimator, X, y = data
     start, results = time.perf_counter(), []
     keep_signatures([estimator, *(value for fit in fits for value in (fit["parameters"] or {}).values())])
     with config_context(host_fallback=host_fallback), fits_within():
-        for fit, checked in zip(fits, accepted, strict=True):
-            with skip_parameter_checks(checked):
+        for fit, skip in zip(fits, checked, strict=True):
+            with skip_parameter_checks(skip):
                 results.append(function(clone(estimator), X, y, **common, **fit))
     return number, results, time.perf_counter() - start

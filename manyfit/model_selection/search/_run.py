@@ -35,7 +35,7 @@ from manyfit.model_selection.search._setup import (
     weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
-from manyfit.model_selection.sharing._fit_overhead import iterates_on_both, threads_of_fit
+from manyfit.model_selection.sharing._fit_overhead import threads_of_fit, uses_blas_and_openmp
 from manyfit.model_selection.sharing._fold_store import data_bytes
 
 
@@ -171,8 +171,8 @@ def _refit(search: Any, setup: Setup, evaluation: Evaluation, context: Any, meta
         with refitting(verbose, evaluation.seconds):
             model = refit_shared(search.best_estimator_, evaluation, search.best_index_, data, params)
             if model is None:
-                on_both = iterates_on_both(search.best_estimator_)
-                with threads_of_fit(on_both, data_bytes(X) if on_both else None):
+                blas_and_openmp = uses_blas_and_openmp(search.best_estimator_)
+                with threads_of_fit(blas_and_openmp, data_bytes(X) if blas_and_openmp else None):
                     search.best_estimator_.fit(*data, **params)
             else:
                 search.best_estimator_ = model

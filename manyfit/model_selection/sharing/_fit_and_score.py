@@ -21,9 +21,9 @@ from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fit_overhead import (
-    iterates_on_both,
     skip_parameter_checks,
     threads_of_fit,
+    uses_blas_and_openmp,
 )
 from manyfit.model_selection.sharing._fold_store import OWN_ROWS, FoldStore, SettingFacts, SharedFold
 from manyfit.model_selection.sharing._verbose import print_end, print_start
@@ -59,13 +59,13 @@ def evaluate(
         with (
             trial(draws=facts.draws),
             folds.shared_fits(),
-            threads_of_fit(facts.on_both, folds.n_bytes),
-            skip_parameter_checks(key in folds.accepted),
+            threads_of_fit(facts.blas_and_openmp, folds.n_bytes if facts.blas_and_openmp else None),
+            skip_parameter_checks(key in folds.checked),
             folds.options.fits_within(),
         ):
             result = _shared_fit(model, fold, facts, folds)
         if facts.checked_once and not folds.strange_scorers:
-            folds.accepted.add(key)
+            folds.checked.add(key)
     except InputWritten:
         folds.writers |= facts.strange_steps | folds.strange_scorers
     except Exception as error:
@@ -95,8 +95,8 @@ def fit_with_sklearn(
     options = folds.options
     arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     # Fits have labels of their own.
-    on_both = iterates_on_both(estimator)
-    threads = threads_of_fit(on_both, folds.n_bytes if on_both else None)
+    blas_and_openmp = uses_blas_and_openmp(estimator)
+    threads = threads_of_fit(blas_and_openmp, folds.n_bytes if blas_and_openmp else None)
     with folds.sklearn_fits() as refused, label_transfers("scores"), threads, options.fits_within():
         model, stopping = clone(estimator), None
         if options.early_stopping is not None:
@@ -214,7 +214,9 @@ def _facts_of(model: Any, folds: FoldStore) -> SettingFacts:
     if strange and not (folds.share_steps and has_shareable_prefix(model)):
         return OWN_ROWS
     checked_once = not strange and fails_with_its_parts(model)
-    return SettingFacts(strange, is_deterministic(model) is not True, iterates_on_both(model), checked_once)
+    return SettingFacts(
+        strange, is_deterministic(model) is not True, uses_blas_and_openmp(model), checked_once
+    )
 
 
 def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: FoldStore) -> Result:

@@ -1,6 +1,6 @@
-"""What scikit-learn's fits take time for beside the fit itself.
+"""The time that scikit-learn's fits take beside the fit itself, and how to save it.
 
-It reads the signature of a constructor each time that it clones an estimator or asks for its parameters: a
+scikit-learn reads the signature of a constructor each time that it clones an estimator or asks for its parameters: a
 forest does so three times for each tree, which can take a tenth of its fit. It checks the parameters of a
 setting in each of its fits. And where a fit calls BLAS and loops of OpenMP in turn, the threads of each
 library keep a core busy for a while after each call, and those of the other one wait for it: on small data
@@ -17,7 +17,7 @@ from typing import Any
 
 from sklearn import config_context
 
-from manyfit.introspection.class_names import imported
+from manyfit.introspection.class_names import imported, is_instance
 
 # Those that ensembles grow unless they are given others.
 _TREES = tuple(
@@ -31,6 +31,17 @@ _ON_BOTH = (
     "sklearn.linear_model.TweedieRegressor",
     "sklearn.cluster.KMeans",
 )
+# Steps before such an estimator that call no BLAS, which would miss its threads.
+_WITHOUT_BLAS = (
+    "sklearn.preprocessing.StandardScaler",
+    "sklearn.preprocessing.MinMaxScaler",
+    "sklearn.preprocessing.MaxAbsScaler",
+    "sklearn.preprocessing.RobustScaler",
+    "sklearn.preprocessing.Normalizer",
+    "sklearn.feature_extraction.text.CountVectorizer",
+    "sklearn.feature_extraction.text.TfidfVectorizer",
+    "sklearn.feature_extraction.text.TfidfTransformer",
+)
 # Products with a larger X take longer than threads wait for each other.
 MOST_BYTES = 2**25
 
@@ -39,8 +50,8 @@ def keep_signatures(things: Iterable[Any]) -> None:
     """Let `inspect.signature` return at once for the constructors of estimators, and of all that they hold.
 
     `things` are estimators or values of their parameters. A constructor of scikit-learn gets the attribute
-    ``__signature__``, for which `inspect.signature` looks first. Other constructors may change, and are left
-    as they are.
+    ``__signature__``, for which `inspect.signature` looks first, and keeps it while the process lasts. Other
+    constructors may change, and are left as they are.
     """
     for cls in _classes(things):
         _keep(cls)
@@ -81,18 +92,21 @@ def skip_parameter_checks(skip: bool) -> AbstractContextManager[None]:
     return config_context(skip_parameter_validation=True) if skip else nullcontext()
 
 
-def iterates_on_both(estimator: Any) -> bool:
-    """Whether a fit of an estimator, or of one that it holds, calls BLAS and OpenMP in turn."""
-    known = tuple(cls for name in _ON_BOTH if (cls := imported(name)) is not None)
-    return any(issubclass(cls, known) for cls in _classes([estimator]))
+def uses_blas_and_openmp(estimator: Any) -> bool:
+    """Whether a fit calls BLAS and OpenMP in turn, and nothing in it that needs many threads of BLAS."""
+    steps = [estimator]
+    if is_instance(estimator, "sklearn.pipeline.Pipeline"):
+        steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
+    *before, last = steps or [None]
+    return is_instance(last, *_ON_BOTH) and all(is_instance(step, *_WITHOUT_BLAS) for step in before)
 
 
-def threads_of_fit(on_both: bool, n_bytes: int | None) -> AbstractContextManager[None]:
-    """The context of a fit to X of so many bytes: one thread of BLAS if it iterates on both libraries.
+def threads_of_fit(blas_and_openmp: bool, n_bytes: int | None) -> AbstractContextManager[None]:
+    """The context of a fit to X of so many bytes: one thread of BLAS if it `uses_blas_and_openmp`.
 
-    `on_both` is what `iterates_on_both` says. The number of threads belongs to the process.
+    The number of threads belongs to the process.
     """
-    if not on_both or n_bytes is None or n_bytes > MOST_BYTES:
+    if not blas_and_openmp or n_bytes is None or n_bytes > MOST_BYTES:
         return nullcontext()
     from manyfit.folds import blas_threads, single_blas_thread
 

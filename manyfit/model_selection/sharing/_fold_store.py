@@ -33,13 +33,13 @@ from manyfit.model_selection.sharing.rows._known_readers import strangers_among_
 class SettingFacts:
     """Classes and functions in a setting that may write into rows, and what is known of its fit.
 
-    `draws`: it may draw random numbers. `on_both`: see `iterates_on_both`. `checked_once`: a fit that
+    `draws`: it may draw random numbers. `blas_and_openmp`: see `uses_blas_and_openmp`. `checked_once`: a fit that
     succeeds has accepted all parameters, also those of estimators inside.
     """
 
     strange_steps: frozenset[Hashable] = frozenset()
     draws: bool = True
-    on_both: bool = False
+    blas_and_openmp: bool = False
     checked_once: bool = False
 
 
@@ -96,7 +96,7 @@ class FoldStore:
     `in_turn`: the task reads one fold after the other, so that only the last one is kept. `writers`: classes
     and functions of settings in which something wrote into its input. `facts`: those of settings, by the
     identities of estimator and parameters, and with both, so that no others take their place in memory.
-    `accepted`: settings, by the same identities, whose parameters a fit has checked.
+    `checked`: settings, by the same identities, whose parameters a fit has checked.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class FoldStore:
         self._splits = splits
         self.writers = set[Hashable]()
         self.facts: dict[tuple[int, int], tuple[Any, Any, SettingFacts]] = {}
-        self.accepted = set[tuple[int, int]]()
+        self.checked = set[tuple[int, int]]()
         self._folds: dict[tuple[int, bool], SharedFold] = {}
         self._dropped_counts = Counter[str]()
         self._host_copies = TransferCache(weak=True)
@@ -220,9 +220,9 @@ def data_bytes(X: Any) -> int | None:
         return nbytes_of(X)
     if isinstance(X, list | tuple | range):
         return 8 * len(X)
-    if hasattr(X, "memory_usage"):  # pandas
+    if callable(getattr(X, "memory_usage", None)):  # pandas
         return int(np.sum(X.memory_usage()))  # one number for a series, one a column for a frame
-    if hasattr(X, "estimated_size"):  # polars
+    if callable(getattr(X, "estimated_size", None)):  # polars
         return int(X.estimated_size())
     size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)
     return int(size) if isinstance(size, Integral) else None

@@ -10,6 +10,7 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
@@ -247,6 +248,13 @@ def test_other_fits_and_those_of_a_large_X_keep_their_threads(threads, monkeypat
     found.clear()
     model = MLPClassifier((3,), max_iter=500, tol=1.0, random_state=0)
     GridSearchCV(model, {"alpha": [0.1]}, cv=3, refit=False).fit(X, Y)
+    assert found == [2] * 3
+    found = threads(LogisticRegression)
+    found.clear()
+    behind_products = make_pipeline(PCA(3), LogisticRegression())
+    GridSearchCV(behind_products, {"logisticregression__C": [1.0]}, cv=3, refit=False, sharing="none").fit(
+        X, Y
+    )
     assert found == [2] * 3
     monkeypatch.setattr(_fit_overhead, "MOST_BYTES", X.nbytes - 1)
     found = threads(PoissonRegressor)
