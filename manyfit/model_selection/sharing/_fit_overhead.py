@@ -1,10 +1,10 @@
 """The time that scikit-learn's fits take beside the fit itself, and how to save it.
 
-scikit-learn reads the signature of a constructor each time that it clones an estimator or asks for its parameters: a
-forest does so three times for each tree, which can take a tenth of its fit. It checks the parameters of a
-setting in each of its fits. And where a fit calls BLAS and loops of OpenMP in turn, the threads of each
-library keep a core busy for a while after each call, and those of the other one wait for it: on small data
-such fits take many times as long as on one thread.
+scikit-learn reads the signature of a constructor each time that it clones an estimator or asks for its
+parameters: a forest does so three times for each tree, which can take a tenth of its fit. It checks the
+parameters of a setting in each of its fits. And where a fit calls BLAS and loops of OpenMP in turn, the
+threads of each library keep a core busy for a while after each call, and those of the other one wait for it:
+on small data such fits take many times as long as on one thread.
 
 Workers of joblib import this module, so that it imports little.
 """

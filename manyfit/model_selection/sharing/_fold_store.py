@@ -33,8 +33,8 @@ from manyfit.model_selection.sharing.rows._known_readers import strangers_among_
 class SettingFacts:
     """Classes and functions in a setting that may write into rows, and what is known of its fit.
 
-    `draws`: it may draw random numbers. `blas_and_openmp`: see `uses_blas_and_openmp`. `checked_once`: a fit that
-    succeeds has accepted all parameters, also those of estimators inside.
+    `draws`: it may draw random numbers. `blas_and_openmp`: see `uses_blas_and_openmp`. `checked_once`: a fit
+    that succeeds has accepted all parameters, also those of estimators inside.
     """
 
     strange_steps: frozenset[Hashable] = frozenset()
