@@ -32,7 +32,6 @@ from manyfit.folds.encodings._term_selection import TermSelection
 from manyfit.folds.encodings._text import FittedVectorizer, Texts, counts_texts, selection_key, tokens_key
 from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads, merge_two_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
-from manyfit.folds.moments._scatter import Scatter, ScatterMatrix, matrix_bytes
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.moments._targets import TargetMoments, sum_targets
@@ -144,8 +143,6 @@ __all__ = [
     "RowSample",
     "RowSource",
     "Rows",
-    "Scatter",
-    "ScatterMatrix",
     "SetwiseMerge",
     "SingleFold",
     "SomeRows",
@@ -189,7 +186,6 @@ __all__ = [
     "is_row_source",
     "load_targets",
     "map_threads",
-    "matrix_bytes",
     "may_be_in_chunks",
     "merge_rare_features",
     "merge_spreads",

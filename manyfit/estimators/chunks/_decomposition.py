@@ -18,8 +18,9 @@ from sklearn.utils.extmath import svd_flip
 
 from manyfit._compat import pca_dimension, pca_solver, set_pca_solver, validate_parameters
 from manyfit.estimators._method_call import clear_fit
+from manyfit.estimators.chunks._scatter import Scatter, ScatterMatrix, matrix_bytes
 from manyfit.estimators.chunks._transformers import TransformedRows, transform
-from manyfit.folds import ChunkRows, Scatter, ScatterMatrix, matrix_bytes
+from manyfit.folds import ChunkRows
 
 Array = NDArray[Any]
 

@@ -25,6 +25,10 @@ SINGLE_SPREAD = 1e-2
 class _Scaler(ColumnStep):
     """A scaler ``(z - shift) / scale`` whose numbers come from the training rows of each column alone."""
 
+    def check(self, step: Any) -> None:
+        if getattr(step, "clip", False):
+            raise Unsupported("clip=True is not linear")
+
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         parts, dtype = [], columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
         for part in columns.parts:
@@ -72,10 +76,6 @@ class MinMaxScalerStep(_Scaler):
 
     serves = (MinMaxScaler,)
 
-    def check(self, step: Any) -> None:
-        if step.clip:
-            raise Unsupported("clip=True is not linear")
-
     def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
         low, high = map(float, step.feature_range)
         smallest, spread = known.low, known.high - known.low
@@ -88,10 +88,6 @@ class MaxAbsScalerStep(_Scaler):
     """MaxAbsScaler (1.9): the largest magnitude becomes 1."""
 
     serves = (MaxAbsScaler,)
-
-    def check(self, step: Any) -> None:
-        if getattr(step, "clip", False):
-            raise Unsupported("clip=True is not linear")
 
     def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
         largest = _largest(known)

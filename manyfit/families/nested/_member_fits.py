@@ -39,7 +39,6 @@ class MemberMemory:
                 with refused_warnings(f"a fit of {type(member).__name__}"):
                     self._fitted[key] = clone(member).fit(*rows, **params)
             except Unsupported as why:
-                self._fitted.pop(key, None)
                 self._failed[key] = str(why)
                 raise
         return key, self._fitted[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property, partial
@@ -135,9 +134,7 @@ class ChunkEncoding(ChunkSums, Encoding):
 
     def rows_in_memory(self, rows: Rows) -> Held:
         index, order = ordered(rows)
-        nodes = self.nodes(_taken, operator.add, [index])
-        found = sorted((one for _, _, parts in nodes for one in parts), key=itemgetter(0))
-        parts = [part for _, part in found]
+        parts = [part for _, part in sorted(self.pieces(_taken, index), key=itemgetter(0))]
         joined = MixedMatrix(
             np.concatenate([part.numbers for part in parts]),
             parts[0].places,
@@ -181,9 +178,8 @@ class ChunkEncoding(ChunkSums, Encoding):
         """G has no gaps."""
 
 
-def _taken(X: Any, rows: slice, block: Any, local: list[Rows]) -> list[tuple[int, MixedMatrix]]:
-    """The first row of a read, and some of its rows."""
-    return [(rows.start, block.mixed.take(local[0]))]
+def _taken(block: MixedRows, rows: Rows) -> MixedMatrix:
+    return block.mixed.take(rows)
 
 
 def _with_fills(spread: tuple[float, ...], fill: float, n: int) -> tuple[float, ...]:

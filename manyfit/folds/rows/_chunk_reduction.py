@@ -1,5 +1,6 @@
 """Reductions over rows outside memory: parts of each read, merged as a fixed tree, here or on workers."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import Any, Protocol, Self
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import single_blas_thread
 from manyfit.folds.rows._merge_tree import MergeTree, Node
+from manyfit.folds.rows.chunks._cuts import first_row, rows_before
 from manyfit.folds.splits._atoms import Rows
 
 # Consecutive reads that are added one after the other; beyond, sums are merged in pairs. A task of a cluster
@@ -162,6 +164,15 @@ class ChunkReduction(ABC):
             source.failure = error
             raise
 
+    def pieces(self, function: Callable[[Any, Rows], Any], rows: Rows) -> Iterator[tuple[int, Any]]:
+        """What ``function(block, local)`` makes of the rows of each read that are among some sorted rows.
+
+        Each comes with the place of its first row among them. Workers give them in any order.
+        """
+        for _, _, parts in self.nodes(_PieceOfRead(function), operator.add, [rows]):
+            for start, part in parts:
+                yield rows_before(rows, start), part
+
     def group_sums(
         self,
         work: Work,
@@ -223,6 +234,17 @@ class ChunkReduction(ABC):
     def __getstate__(self) -> dict[str, Any]:
         own = {"workers", "known_sums", "range_store"}  # of this process
         return {name: value for name, value in vars(self).items() if name not in own}
+
+
+@dataclass(frozen=True)
+class _PieceOfRead:
+    """The first of some rows in a read, and what a function makes of those of the read."""
+
+    function: Callable[[Any, Rows], Any]
+
+    def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> list[tuple[int, Any]]:
+        (own,) = local
+        return [(rows.start + first_row(own), self.function(block, own))]
 
 
 def _groups_left(nodes: Sequence[Node], n_groups: int) -> list[range]:

@@ -13,11 +13,25 @@ from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Array, Rows
 
+DENSE_ONLY = "X is sparse, and moments are summed of dense rows only"
 
-class CsrRows(RowSource):
-    """Rows of a CSR matrix or array of float32 or float64."""
+
+class RowsWithoutMoments(RowSource):
+    """Base class of sparse rows, which refuse moments: centred ones are dense."""
 
     samples_pay = False
+
+    def moments(
+        self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
+    ) -> SummedMoments:
+        raise Unsupported(DENSE_ONLY)
+
+    def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
+        raise Unsupported(DENSE_ONLY)
+
+
+class CsrRows(RowsWithoutMoments):
+    """Rows of a CSR matrix or array of float32 or float64."""
 
     def __init__(self, X: Any) -> None:
         self.X, self.shape, self.dtype, self.nnz = X, (X.shape[0], X.shape[1]), X.dtype, int(X.nnz)
@@ -33,16 +47,6 @@ class CsrRows(RowSource):
     def scan(self) -> Scan:
         """The origin of sparse rows is zero, always."""
         return Scan(None, bool(np.isfinite(self.X.data.sum(dtype=np.float64))))
-
-    def moments(
-        self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
-    ) -> SummedMoments:
-        """Refused: centred moments of sparse rows are dense."""
-        raise Unsupported("X is sparse, and moments are summed of dense rows only")
-
-    def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        """Refused, as moments are."""
-        raise Unsupported("X is sparse, and moments are summed of dense rows only")
 
     def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> SparsePasses:
         return SparsePasses(self.X, atoms)

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -62,8 +63,7 @@ class SomeRows(HostRows):
             found = [function(_rows_of(one, slice(None))) for one in self._parts()]
         else:
             self.X.source.count_predicted([self._rows])
-            nodes = self.X.nodes(_Mapped(function), operator.add, [self._rows])
-            parts = sorted((part for _, _, own in nodes for part in own), key=itemgetter(0))
+            parts = sorted(self.X.pieces(partial(_mapped, function), self._rows), key=itemgetter(0))
             found = [part for _, part in parts]
         return tuple(self._as_given(np.concatenate(one, axis), axis) for one in zip(*found, strict=True))
 
@@ -102,14 +102,8 @@ def _rows_of(block: Held, rows: Any) -> Any:
     return found if hasattr(found, "tocsr") else np.asarray(found)
 
 
-@dataclass(frozen=True)
-class _Mapped:
-    """The first row of a read, and what a function makes of some of its rows."""
-
-    function: Callable[[Array], tuple[Array, ...]]
-
-    def __call__(self, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[Any]:
-        return [(rows.start, self.function(_rows_of(block, local[0])))]
+def _mapped(function: Callable[[Array], tuple[Array, ...]], block: Held, rows: Rows) -> tuple[Array, ...]:
+    return function(_rows_of(block, rows))
 
 
 @dataclass(frozen=True)

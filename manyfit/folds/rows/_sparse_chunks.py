@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._row_index import row_blocks
-from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._scan import Scan
-from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._csr import DENSE_ONLY, CsrRows, RowsWithoutMoments
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import ordered
+from manyfit.folds.rows.chunks._cuts import join_parts, ordered
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import ChunkSums
@@ -25,13 +24,10 @@ from manyfit.folds.splits._atoms import Rows, as_rows
 
 Array = NDArray[Any]
 
-DENSE_ONLY = "X is sparse, and moments are summed of dense rows only"
 
-
-class _SparseSums(ChunkSums):
+class _SparseSums(RowsWithoutMoments, ChunkSums):
     """Base class of a `RowSource` whose reads are CSR matrices."""
 
-    samples_pay = False
     source: Any
 
     def scan(self) -> Scan:
@@ -42,16 +38,6 @@ class _SparseSums(ChunkSums):
         if Y is not None:
             raise Unsupported(DENSE_ONLY)
         return np.zeros(self.shape[1])
-
-    def moments(
-        self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
-    ) -> SummedMoments:
-        """Refused: centred moments of sparse rows are dense."""
-        raise Unsupported(DENSE_ONLY)
-
-    def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        """Refused, as moments are."""
-        raise Unsupported(DENSE_ONLY)
 
     def rows_in_memory(self, rows: Rows) -> CsrRows:
         return CsrRows(self.take(rows))
@@ -71,7 +57,7 @@ class _SparseSums(ChunkSums):
         T = scipy.sparse.csr_array(
             (np.ones(kept.size), (kept, np.arange(kept.size))), shape=(self.shape[1], kept.size)
         )
-        return UsedColumns(self, kept), T
+        return MappedRows(self, kept.size, partial(_columns, kept)), T
 
 
 class SparseRows(_SparseSums, PartRows):
@@ -108,9 +94,6 @@ class SparseRows(_SparseSums, PartRows):
         """Number of stored entries, about."""
         return self.shape[0] * max(1, self.entry_bytes // (self.dtype.itemsize + 4))
 
-    def join(self, parts: Sequence[Any]) -> Any:
-        return join_sparse(parts)
-
     def as_numbers(self, block: Any, n: int) -> Any:
         """`n` rows that were read, as a CSR matrix of the dtype of X; raises ValueError for others."""
         if not scipy.sparse.issparse(block) or block.shape != (n, self.n_columns):
@@ -119,7 +102,7 @@ class SparseRows(_SparseSums, PartRows):
         block = block.tocsr()
         if block.dtype.kind not in "biu" and not np.can_cast(block.dtype, self.dtype):
             raise ValueError(f"X gave numbers of dtype {block.dtype}, not {self.dtype}.")
-        self.bytes_read += sparse_bytes(block)
+        self.bytes_read += bytes_of(block)
         return block.astype(self.dtype, copy=False)
 
     def held(
@@ -136,8 +119,8 @@ class SparseRows(_SparseSums, PartRows):
         own, order = ordered(index)
         if not len(index):
             return scipy.sparse.csr_array((0, self.n_columns), dtype=self.dtype)
-        found = [part for _, _, parts in self.nodes(_taken, operator.add, [own]) for part in parts]
-        joined = join_sparse([part for _, part in sorted(found, key=operator.itemgetter(0))])
+        found = sorted(self.pieces(_taken, own), key=operator.itemgetter(0))
+        joined = join_parts([part for _, part in found])
         return joined if order is None else joined[np.argsort(order)]
 
     def look(self, rows: Array) -> Any:
@@ -156,16 +139,12 @@ class SparseRows(_SparseSums, PartRows):
         raise self.failure
 
 
-class _MappedRows(_SparseSums):
-    """Base class of what is made of sparse rows in chunks, row by row."""
+class MappedRows(_SparseSums):
+    """What a function makes of sparse rows in chunks, row by row, as CSR; workers import the function."""
 
-    def __init__(self, rows: _SparseSums, p: int) -> None:
-        self.rows = rows
+    def __init__(self, rows: _SparseSums, p: int, mapped: Callable[[Any], Any]) -> None:
+        self.rows, self.mapped = rows, mapped
         self.shape, self.dtype, self.nnz = (rows.shape[0], p), rows.dtype, rows.nnz
-
-    @abstractmethod
-    def mapped(self, X: Any) -> Any:
-        """What is made of some rows, as CSR."""
 
     @property
     def source(self) -> SparseRows:  # type: ignore[override]
@@ -201,45 +180,36 @@ class _MappedRows(_SparseSums):
         self.rows.require_finite(rows, block)
 
 
-class UsedColumns(_MappedRows):
-    """Some columns of sparse rows in chunks."""
-
-    def __init__(self, rows: _SparseSums, columns: Array) -> None:
-        super().__init__(rows, len(columns))
-        self.columns = columns
-
-    def mapped(self, X: Any) -> Any:
-        return X[:, self.columns]
-
-
-class TransformedRows(_MappedRows):
+class TransformedRows(MappedRows):
     """Sparse rows in chunks behind a fitted transformer, which maps each row by itself."""
 
     def __init__(self, rows: Any, transformer: Any) -> None:
-        super().__init__(rows, rows.shape[1])
-        self.transformer = transformer
-
-    def mapped(self, X: Any) -> Any:
-        return self.transformer.transform(X).tocsr() if X.shape[0] else X
+        super().__init__(rows, rows.shape[1], partial(_transformed, transformer))
 
     def require_entries(self, rows: slice, block: CsrRows) -> None:
         if not np.isfinite(block.X.data).all():
             self.rows.require_finite(rows, block)
 
 
-def join_sparse(parts: Sequence[Any]) -> Any:
-    """CSR matrices one below the other."""
-    return parts[0] if len(parts) == 1 else scipy.sparse.vstack(list(parts), format="csr")
+def _columns(columns: Array, X: Any) -> Any:
+    return X[:, columns]
 
 
-def sparse_bytes(X: Any) -> int:
-    """Bytes of the entries of a sparse matrix, as CSR."""
-    return int(X.nnz) * (X.dtype.itemsize + 4)
+def _transformed(transformer: Any, X: Any) -> Any:
+    return transformer.transform(X).tocsr() if X.shape[0] else X
 
 
-def _taken(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> list[tuple[int, Any]]:
-    """The first row of a read, and some rows of it."""
-    return [(rows.start, block.take(local[0]))]
+def bytes_of(X: Any) -> int:
+    """Bytes of an array, of a frame of pandas or polars, or of the entries of a sparse matrix, as CSR."""
+    if isinstance(X, np.ndarray):
+        return int(X.nbytes)
+    if scipy.sparse.issparse(X):
+        return int(X.nnz) * (X.dtype.itemsize + 4)
+    return int(X.memory_usage(deep=True).sum() if hasattr(X, "memory_usage") else X.estimated_size())
+
+
+def _taken(block: CsrRows, rows: Rows) -> Any:
+    return block.take(rows)
 
 
 def _sum_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> float:

@@ -90,37 +90,19 @@ class _Labels:
 
 @dataclass(frozen=True)
 class _Whole:
-    """Any other splits, kept exactly as the splitter gave them."""
+    """Any other splits, kept exactly as the splitter gave them; in a dict, some of all, for a worker."""
 
-    splits: Sequence[Split]
+    splits: Sequence[Split] | dict[int, Split]
+    n_splits: int
     n_samples: int
 
-    @property
-    def n_splits(self) -> int:
-        return len(self.splits)
-
     def indices(self, i: int) -> Split:
         return self.splits[i]
 
     def atom_groups(self) -> list[AtomGroup]:
+        if isinstance(self.splits, dict):
+            raise TypeError("Atoms are of all splits, and these are some of them.")
         return atoms_of_splits(self.splits, self.n_samples)
-
-    def test_sets(self) -> TestSets | None:
-        return None
-
-
-@dataclass(frozen=True)
-class _Some:
-    """Some of the splits, as another process is sent them."""
-
-    splits: dict[int, Split]
-    n_splits: int
-
-    def indices(self, i: int) -> Split:
-        return self.splits[i]
-
-    def atom_groups(self) -> list[AtomGroup]:
-        raise TypeError("Atoms are of all splits, and these are some of them.")
 
     def test_sets(self) -> TestSets | None:
         return None
@@ -134,7 +116,7 @@ class Splits:
     kept as the splitter gave it: index arrays in their order, boolean masks, negative and repeated indices.
     """
 
-    def __init__(self, store: _Ranges | _Labels | _Whole | _Some, n_samples: int) -> None:
+    def __init__(self, store: _Ranges | _Labels | _Whole, n_samples: int) -> None:
         self._store = store
         self.n_samples = n_samples
 
@@ -183,7 +165,7 @@ class Splits:
             return cls(_Labels(labels, n_partition), n_samples)
         partition = _Labels(labels, n_partition)
         drawn[:n_partition] = [partition.indices(i) for i in range(n_partition)]
-        return cls(_Whole(drawn, n_samples), n_samples)
+        return cls(_Whole(drawn, len(drawn), n_samples), n_samples)
 
     @property
     def n_splits(self) -> int:
@@ -196,7 +178,8 @@ class Splits:
 
     def only(self, chosen: Collection[int]) -> "Splits":
         """The same, of which another process reads the chosen ones only."""
-        return Splits(_Some({i: self.indices(i) for i in chosen}, self.n_splits), self.n_samples)
+        some = {i: self.indices(i) for i in chosen}
+        return Splits(_Whole(some, self.n_splits, self.n_samples), self.n_samples)
 
     def __iter__(self) -> Iterator[Split]:
         return (self.indices(i) for i in range(self.n_splits))
@@ -204,7 +187,8 @@ class Splits:
     @property
     def chosen(self) -> tuple[int, ...]:
         """The splits whose indices are here: all, but for what `only` gives."""
-        return tuple(self._store.splits) if isinstance(self._store, _Some) else tuple(range(self.n_splits))
+        splits = self._store.splits if isinstance(self._store, _Whole) else None
+        return tuple(splits) if isinstance(splits, dict) else tuple(range(self.n_splits))
 
     @property
     def content(self) -> tuple[Any, ...]:

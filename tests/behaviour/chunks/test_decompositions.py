@@ -183,7 +183,7 @@ def test_the_same_bits_whatever_the_number_of_threads(monkeypatch):
     _by_products(monkeypatch)
     found = []
     for n_threads in (1, 4):
-        monkeypatch.setattr("manyfit.folds.moments._scatter.blas_threads", lambda n=n_threads: n)
+        monkeypatch.setattr("manyfit.estimators.chunks._scatter.blas_threads", lambda n=n_threads: n)
         found.append(PCA(3, **RANDOMIZED).fit(_rows(X, 20)).components_)
     np.testing.assert_array_equal(*found)
 

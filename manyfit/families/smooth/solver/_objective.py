@@ -220,22 +220,19 @@ class LinearProblem:
 
     def size(self, G: Array, columns: Array) -> Array:
         """Size of each gradient, (m,), in scikit-learn's coordinates: with free intercepts at zero."""
-        own = G
-        if self.intercept == "free" and self.passes.origin.any():
-            own = G.copy()
-            for i, j, _ in self._by_split(self.columns.split[columns]):
-                own[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
-        if self.norm == "largest":
-            return np.asarray(np.abs(own).max(axis=(1, 2)))
-        return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
+        return gradient_sizes(self._moved(G, columns, 1.0), self.norm)
 
     def to_origin(self, G: Array, columns: Array) -> Array:
         """Gradients in scikit-learn's coordinates as gradients in the coordinates of the problem."""
+        return self._moved(G, columns, -1.0)
+
+    def _moved(self, G: Array, columns: Array, sign: float) -> Array:
+        """Gradients with free intercepts at zero instead of at the origin (`sign` 1), or the reverse (-1)."""
         if self.intercept != "free" or not self.passes.origin.any():
             return G
         own = G.copy()
         for i, j, _ in self._by_split(self.columns.split[columns]):
-            own[j, :, :-1] -= G[j, :, -1:] * self.at_origin(i)
+            own[j, :, :-1] += sign * (G[j, :, -1:] * self.at_origin(i))
         return own
 
     def behind_steps(self, full: Array, i: int, K: int, features: Array | None = None) -> Array:
@@ -271,6 +268,13 @@ class LinearProblem:
             out[:, :-1] += self.at_origin(i) ** 2 * full[:, -1:]
         out[:, -1] = full[:, -1] * (self.intercept != "none")
         return out.ravel()
+
+
+def gradient_sizes(G: Array, norm: Norm) -> Array:
+    """The norm of each gradient, (m,)."""
+    if norm == "largest":
+        return np.asarray(np.abs(G).max(axis=(1, 2)))
+    return np.asarray(np.sqrt((G**2).sum(axis=(1, 2))))
 
 
 def _congruent(full: Array, T: Array, K: int) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._lbfgs import LBFGS, Solution, State
-from manyfit.families.smooth.solver._objective import LinearProblem
+from manyfit.families.smooth.solver._objective import LinearProblem, gradient_sizes
 from manyfit.folds import RowSource
 
 # Pairs of steps and gradient changes that SciPy's L-BFGS-B keeps.
@@ -194,9 +194,7 @@ class _AsSklearn:
         return G
 
     def size(self, G: Array, columns: Array) -> Array:
-        if self._problem.norm == "largest":
-            return np.asarray(np.abs(G).max(axis=(1, 2)))
-        return np.asarray(np.sqrt((G**2).sum(axis=(1, 2))))
+        return gradient_sizes(G, self._problem.norm)
 
     def precondition(self, G: Array, columns: Array) -> Array:
         return G * self._first[columns, None, None]

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from manyfit.folds.rows._inputs import NUMBERS
-from manyfit.folds.rows._sparse_chunks import SparseRows, sparse_bytes
-from manyfit.folds.rows.chunks._cuts import join_frames
+from manyfit.folds.rows._sparse_chunks import SparseRows, bytes_of
+from manyfit.folds.rows.chunks._cuts import join_parts
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of, numbers_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._rows import with_retries
@@ -112,13 +112,13 @@ class CountedBlocks:
             self._require_block(k, X, y, w)
             self.lengths.append(X.shape[0])
             self.checksums.append(_checksums(X))
-            self.nbytes += _nbytes(X)
+            self.nbytes += bytes_of(X)
             targets.append(y)
             weights.append(w)
             kept = [*kept, X] if self.nbytes <= memory else []
         if not self.lengths:
             raise ValueError("Found array with 0 sample(s): the function of Blocks yields no block.")
-        self.kept = join_frames(kept) if kept else None
+        self.kept = join_parts(kept) if kept else None
         self.y, self.sample_weight = _joined("y", targets), _joined("sample_weight", weights)
 
     def rows(self, memory: int) -> PartRows:
@@ -164,14 +164,6 @@ class CountedBlocks:
 def _common(one: np.dtype[Any] | None, other: np.dtype[Any] | None) -> np.dtype[Any] | None:
     """The dtype of a column whose blocks have these two."""
     return None if one is None or other is None else np.dtype(np.result_type(one, other))
-
-
-def _nbytes(X: Any) -> int:
-    if isinstance(X, np.ndarray):
-        return int(X.nbytes)
-    if issparse(X):
-        return sparse_bytes(X)
-    return int(X.memory_usage(deep=True).sum() if hasattr(X, "memory_usage") else X.estimated_size())
 
 
 def _joined(name: str, parts: list[Any]) -> Array | None:

@@ -127,7 +127,7 @@ def rows_of(part: Any, rows: Rows) -> Any:
     return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
 
 
-def join_frames(parts: Sequence[Any]) -> Any:
+def join_parts(parts: Sequence[Any]) -> Any:
     """Frames of pandas or polars, arrays, or sparse matrices, as one."""
     if len(parts) == 1:
         return parts[0]

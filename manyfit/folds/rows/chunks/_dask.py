@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import hstack, issparse
 
-from manyfit.folds.rows._sparse_chunks import SparseRows, sparse_bytes
+from manyfit.folds.rows._sparse_chunks import SparseRows, bytes_of
 from manyfit.folds.rows.chunks._cuts import chunk_and_rows, joined_borders
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 from manyfit.folds.rows.chunks._parts import PartRows
@@ -225,12 +225,12 @@ def size_of_parts(X: Any) -> int:
     More are computed as long as all are empty.
     """
     n = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
-    return n * max(map(_nbytes, _some_parts(X, n)), default=0)
+    return n * max(map(bytes_of, _some_parts(X, n)), default=0)
 
 
 def _largest_row(X: Any) -> float:
     """Bytes of a row of a Dask array with sparse chunks, from the parts that `size_of_parts` computes."""
-    return max((_nbytes(part) / part.shape[0] for part in _some_parts(X, X.numblocks[0])), default=0.0)
+    return max((bytes_of(part) / part.shape[0] for part in _some_parts(X, X.numblocks[0])), default=0.0)
 
 
 def _some_parts(X: Any, n: int) -> Iterator[Any]:
@@ -243,12 +243,6 @@ def _some_parts(X: Any, n: int) -> Iterator[Any]:
         if part.shape[0]:
             found += 1
             yield part
-
-
-def _nbytes(part: Any) -> int:
-    if issparse(part):
-        return sparse_bytes(part)
-    return int(part.nbytes) if isinstance(part, np.ndarray) else int(part.memory_usage(deep=True).sum())
 
 
 def _length(part: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds.rows._inputs import NUMBERS
-from manyfit.folds.rows.chunks._cuts import join_frames, rows_of
+from manyfit.folds.rows.chunks._cuts import join_parts, rows_of
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.splits._atoms import Array
 
@@ -92,7 +92,7 @@ class FrameRows(PartRows):
         """All rows as frames of `size` rows; the borders of chunks do not show."""
         kept: Any = None
         for _, frame in self.frames():
-            kept = frame if kept is None else join_frames([kept, frame])
+            kept = frame if kept is None else join_parts([kept, frame])
             while len(kept) >= size:
                 yield _numbered(rows_of(kept, slice(0, size)))
                 kept = rows_of(kept, slice(size, len(kept)))
@@ -128,12 +128,6 @@ class FrameRows(PartRows):
             out[:, j] = column
         self.bytes_read += out.nbytes
         return out
-
-    def join(self, parts: Sequence[Any]) -> Any:
-        return join_frames(parts)
-
-    def cut(self, part: Any, start: int, stop: int) -> Any:
-        return rows_of(part, slice(start, stop))
 
 
 def _numbered(frame: Any) -> Any:

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds._row_index import n_rows
-from manyfit.folds.rows.chunks._cuts import RowCuts, chunk_and_rows, joined_borders, most_rows, require_read
+from manyfit.folds.rows.chunks._cuts import (
+    RowCuts,
+    chunk_and_rows,
+    join_parts,
+    joined_borders,
+    most_rows,
+    require_read,
+    rows_of,
+)
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Array, Rows
 
@@ -63,14 +71,6 @@ class PartRows(ChunkRows):
     def select(self, part: Any, columns: Sequence[int]) -> Any:
         """Some columns of a part."""
         return part[:, columns]
-
-    def join(self, parts: Sequence[Any]) -> Any:
-        """Some parts as one."""
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def cut(self, part: Any, start: int, stop: int) -> Any:
-        """Some rows of a part."""
-        return part[start:stop]
 
     # Lengths
 
@@ -156,7 +156,7 @@ class PartRows(ChunkRows):
         if self._lengths is None:  # the part that is being counted, or the first
             before, part = self._counting or (0, self._first_part())
             part = part if columns is None else self.select(part, columns)
-            return self.cut(part, start - before, stop - before)
+            return rows_of(part, slice(start - before, stop - before))
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
         last = int(np.searchsorted(self.starts, stop, side="left"))
         parts = []
@@ -170,9 +170,9 @@ class PartRows(ChunkRows):
                 )
             low, high = max(start - self.starts[k], 0), min(stop - self.starts[k], n)
             if high > low:
-                parts.append(part if high - low == n else self.cut(part, int(low), int(high)))
+                parts.append(part if high - low == n else rows_of(part, slice(int(low), int(high))))
         self._reading = None
-        return self.join(parts)
+        return join_parts(parts)
 
     def where(self, start: int, stop: int | None) -> str:
         rows = super().where(start, stop)
@@ -212,7 +212,7 @@ class PartRows(ChunkRows):
                     part = ahead.result() if k < self._n_parts else None
                     size = 0 if part is None else part.shape[0]
                     if held and (part is None or stop + size - start > most):
-                        self._counting = start, self.join(held)
+                        self._counting = start, join_parts(held)
                         loaded, local = load(start, stop), cuts.within(start, stop)
                         if any(n_rows(rows) for rows in local):
                             yield slice(start, stop), loaded, local

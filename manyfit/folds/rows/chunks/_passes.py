@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,24 +21,13 @@ from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows.chunks._cuts import shifted
 from manyfit.folds.splits._atoms import Array, Rows
 
+if TYPE_CHECKING:
+    from manyfit.folds.rows.chunks._sums import ChunkSums
+
 Held = NumPyRows | MixedRows | CsrRows
 
 # Pieces of an atom's rows in a read, which threads share.
 PARTS = 4
-
-
-class ChunkReader(Protocol):
-    """The part of `ChunkSums` that passes read."""
-
-    @property
-    def nnz(self) -> int | None:
-        """Number of stored entries; None for dense rows."""
-
-    def rows_in_memory(self, rows: Rows) -> Held:
-        """Some rows, in memory."""
-
-    def reduced(self, work: Any, merge: Any, sets: Sequence[Rows] | None = None) -> Any:
-        """What `work` makes of the reads that hold rows of some sets, merged in order."""
 
 
 class ChunkPasses(Passes):
@@ -46,7 +35,7 @@ class ChunkPasses(Passes):
 
     eps, quick_columns, kept_per_column = EPS, QUICK_COLUMNS, 0
 
-    def __init__(self, X: ChunkReader, rows: Sequence[Rows], origin: Array) -> None:
+    def __init__(self, X: "ChunkSums", rows: Sequence[Rows], origin: Array) -> None:
         self.X, self.rows, self.origin, self.rows_read = X, rows, origin, 0
         if X.nnz is not None:
             self.quick_columns, self.single_is_quicker = QUICK_SPARSE_COLUMNS, False
@@ -59,19 +48,19 @@ class ChunkPasses(Passes):
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         used, none = np.asarray(counts.any(axis=0)), slice(0, 0)
         sets = [rows if used[a] else none for a, rows in enumerate(self.rows)]
-        return self._summed(_Gradient(self.origin, theta, counts, residual), theta.shape, sets)
+        return self._summed(("gradient", (theta, counts), residual), theta.shape, sets)
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
         K, d = theta.shape[1], (theta.shape[2] if features is None else len(features) + 1)
-        work = _Curvatures(self.origin, theta, curvature, "gram", (dtype, features))
+        work = "gram", (theta,), curvature, (dtype, features)
         return self._summed(work, (len(self.rows), K * d, K * d), self.rows)
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
-        work = _Curvatures(self.origin, theta, curvature, "squares")
-        return self._summed(work, (len(self.rows), theta.shape[1] * theta.shape[2]), self.rows)
+        shape = len(self.rows), theta.shape[1] * theta.shape[2]
+        return self._summed(("squares", (theta,), curvature), shape, self.rows)
 
-    def _summed(self, work: Any, shape: tuple[int, ...], sets: Sequence[Rows]) -> Array:
-        found = self.X.reduced(work, _add, sets)
+    def _summed(self, work: tuple[Any, ...], shape: tuple[int, ...], sets: Sequence[Rows]) -> Array:
+        found = self.X.reduced(_SumsOfRead(self.origin, *work), _add, sets)
         if found is None:
             return np.zeros(shape)
         total, rows_read = found
@@ -80,40 +69,25 @@ class ChunkPasses(Passes):
 
 
 @dataclass(frozen=True)
-class _Gradient:
-    """The gradients over the rows of a read, and how many were read."""
+class _SumsOfRead:
+    """Gradients or second derivatives over the rows of a read, by a method of `Passes`, and how many rows.
+
+    The method takes the `given` arguments, a `callback`, which sees the numbers of the rows of X, and `more`.
+    """
 
     origin: Array
-    theta: Array
-    counts: Array
-    residual: Residual
-
-    def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> tuple[Array, int]:
-        passes = _passes_of(block, local, self.origin)
-
-        def residual(Z: Any, index: Any, columns: Array) -> Any:
-            return self.residual(Z, shifted(index, rows.start), columns)
-
-        return passes.gradient(self.theta, self.counts, residual), passes.rows_read
-
-
-@dataclass(frozen=True)
-class _Curvatures:
-    """The second derivatives over the rows of a read, by a method of `Passes`, and how many were read."""
-
-    origin: Array
-    theta: Array
-    curvature: Curvature
     method: str
+    given: tuple[Any, ...]
+    callback: Any  # a `Residual` or a `Curvature`
     more: tuple[Any, ...] = ()
 
     def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> tuple[Array, int]:
         passes = _passes_of(block, local, self.origin)
 
-        def curvature(Z: Any, index: Any) -> tuple[Any, Any]:
-            return self.curvature(Z, shifted(index, rows.start))
+        def callback(Z: Any, index: Any, *columns: Array) -> Any:
+            return self.callback(Z, shifted(index, rows.start), *columns)
 
-        return getattr(passes, self.method)(self.theta, curvature, *self.more), passes.rows_read
+        return getattr(passes, self.method)(*self.given, callback, *self.more), passes.rows_read
 
 
 def _passes_of(block: Any, local: list[Rows], origin: Array) -> Passes:

@@ -18,7 +18,7 @@ from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._chunk_reduction import GROUP_READS
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import RowCuts, first_row, join_frames, ordered, rows_before, rows_of
+from manyfit.folds.rows.chunks._cuts import RowCuts, join_parts, ordered, rows_of
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows, as_rows
@@ -278,11 +278,9 @@ class ChunkRows(ChunkSums, HostRows):
         rows, order = ordered(rows)
         if self.workers is not None and n_rows(rows) > SAMPLED_ROWS:
             out = np.empty((n_rows(rows), p), dtype=self.dtype)
-            for _, _, parts in self.nodes(_taken, operator.add, [rows]):
-                for start, part in parts:
-                    done = rows_before(rows, start)
-                    where = slice(done, done + len(part))
-                    out[where if order is None else order[where]] = part
+            for done, part in self.pieces(_taken, rows):
+                where = slice(done, done + len(part))
+                out[where if order is None else order[where]] = part
             return out
         out, done = np.empty((n_rows(rows), p), dtype=self.dtype), 0
         for read, (local,) in RowCuts([rows]).reads(self.borders):
@@ -303,7 +301,7 @@ class ChunkRows(ChunkSums, HostRows):
     def load_rows(self, rows: Array) -> Any:
         """Some rows, in order, as `load_frame` has them."""
         parts = self.in_turn([rows], self.load_frame)
-        return join_frames([rows_of(frame, local) for _, frame, (local,) in parts])
+        return join_parts([rows_of(frame, local) for _, frame, (local,) in parts])
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
         """Some rows as arrays of at most `size` rows; see `RowSource`. The borders of chunks do not show."""
@@ -366,10 +364,8 @@ class ChunkRows(ChunkSums, HostRows):
         raise self.failure
 
 
-def _taken(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> list[tuple[int, Array]]:
-    """The first of some rows in a read, and these rows."""
-    (own,) = local
-    return [(rows.start + first_row(own), np.array(block.take(own)))]
+def _taken(block: Held, rows: Rows) -> Array:
+    return np.array(block.take(rows))
 
 
 def with_retries(load: Callable[[], Any]) -> Any:

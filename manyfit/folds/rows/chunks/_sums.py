@@ -1,10 +1,9 @@
 """Sums over rows that lie outside memory: those of the rows of each read, merged in order."""
 
-import operator
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.rows._chunk_reduction import ChunkReduction
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._source import Linear, RowSource
-from manyfit.folds.rows.chunks._cuts import first_row, ordered, rows_before
+from manyfit.folds.rows.chunks._cuts import ordered
 from manyfit.folds.rows.chunks._passes import ChunkPasses, Held
 from manyfit.folds.splits._atoms import Array, Rows
 
@@ -90,11 +89,9 @@ class ChunkSums(ChunkReduction, RowSource):
         dtype = np.float32 if keeps_single and self.dtype == np.float32 else np.float64
         out = np.empty((m, n_rows(rows), q), dtype=dtype)
         self.source.count_predicted([rows])
-        for _, _, parts in self.nodes(_Predictions(linear, keeps_single), operator.add, [rows]):
-            for start, part in parts:
-                done = rows_before(rows, start)
-                where = slice(done, done + part.shape[1])
-                out[:, where if order is None else order[where]] = part
+        for done, part in self.pieces(partial(_predicted, linear, keeps_single), rows):
+            where = slice(done, done + part.shape[1])
+            out[:, where if order is None else order[where]] = part
         return out
 
 
@@ -141,16 +138,8 @@ def _merge_ends(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[A
     return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
 
 
-@dataclass(frozen=True)
-class _Predictions:
-    """The first of some rows in a read, and their predictions."""
-
-    linear: Linear
-    keeps_single: bool
-
-    def __call__(self, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[tuple[int, Array]]:
-        (own,) = local
-        return [(rows.start + first_row(own), block.predict(self.linear, own, self.keeps_single))]
+def _predicted(linear: Linear, keeps_single: bool, block: Held, rows: Rows) -> Array:
+    return block.predict(linear, rows, keeps_single)
 
 
 def _sums_about(

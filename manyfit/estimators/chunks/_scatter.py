@@ -1,15 +1,12 @@
 """The centred squares of the columns of X in chunks: as a matrix, or as products with few vectors."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from manyfit.folds._blas_threads import blas_threads
-from manyfit.folds.moments._known_sums import KnownSums
-from manyfit.folds.splits._atoms import Array
+from manyfit.folds import Array, ChunkRows, blas_threads
 
 # Blocks that are worked on at a time, at most.
 MOST_THREADS = 8
@@ -18,34 +15,6 @@ TILE_VALUES = 2**19
 NO_SUM = "Input X contains NaN, infinity or a value too large: the squares of its columns have no finite sum."
 # Matrices of the size of the scatter that are in memory while it is decomposed.
 MATRICES = 4
-
-
-class Chunks(Protocol):
-    """The part of `ChunkRows` that is read here."""
-
-    n_columns: int
-    memory: int
-    dtype: np.dtype[Any]
-
-    @property
-    def known_sums(self) -> KnownSums:
-        """The moments of all rows that were summed so far."""
-
-    def origin(self) -> Array:
-        """A point amid the rows, (p,)."""
-
-    @property
-    def workers(self) -> Any:
-        """Who reads the rows, if not this process."""
-
-    def held(self) -> Iterator[tuple[slice, Any, Any]]:
-        """The rows, some at a time, with their numbers."""
-
-    def reduced(self, work: Any, merge: Any, sets: Any = None, n_threads: int = 1) -> Any:
-        """What `work` makes of all reads, merged."""
-
-    def require_finite(self, rows: slice, block: Any) -> None:
-        """Raise ValueError if some rows hold NaN."""
 
 
 class Scatter:
@@ -65,7 +34,7 @@ class Scatter:
     mean: Array
     total: float
 
-    def __init__(self, rows: Chunks) -> None:
+    def __init__(self, rows: ChunkRows) -> None:
         self._rows, self.p = rows, rows.n_columns
         # scikit-learn computes with float32, too.
         self.dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
@@ -87,7 +56,7 @@ class Scatter:
 class ScatterMatrix(Scatter):
     """The same as a matrix, for which X is read once; see `matrix_bytes` for its memory."""
 
-    def __init__(self, rows: Chunks) -> None:
+    def __init__(self, rows: ChunkRows) -> None:
         super().__init__(rows)
         known = rows.known_sums.of_columns(self.p)
         if known is not None:
@@ -132,7 +101,7 @@ class _Products:
     Q: Array
     first: bool
 
-    def __call__(self, X: Chunks, rows: slice, block: Any, local: Any) -> tuple[Array, float, int]:
+    def __call__(self, X: ChunkRows, rows: slice, block: Any, local: Any) -> tuple[Array, float, int]:
         product, squares = _multiply(block.take(slice(None)), self.origin, self.Q, self.first)
         if not np.isfinite(squares):
             X.require_finite(rows, block)
@@ -152,10 +121,10 @@ class _Squares:
         p = len(self.origin)
         return np.zeros((p, p), order="F"), np.zeros(p), 0
 
-    def __call__(self, X: Chunks, rows: slice, block: Any, local: Any) -> tuple[Array, Array, int]:
+    def __call__(self, X: ChunkRows, rows: slice, block: Any, local: Any) -> tuple[Array, Array, int]:
         return self.to(self.none, X, rows, block)
 
-    def to(self, before: Any, X: Chunks, rows: slice, block: Any) -> tuple[Array, Array, int]:
+    def to(self, before: Any, X: ChunkRows, rows: slice, block: Any) -> tuple[Array, Array, int]:
         """The sum of what was found before, which is overwritten, and of a read."""
         sums, total, n = before
         with np.errstate(over="ignore", invalid="ignore"):
