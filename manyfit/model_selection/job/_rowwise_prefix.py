@@ -104,6 +104,12 @@ def count_rowwise_steps(steps: Iterable[Any], X: Any) -> int:
     return found
 
 
+def config_key() -> tuple[tuple[str, str], ...]:
+    """scikit-learn's configuration, without an option that changes no output of a fit."""
+    options = ((name, repr(value)) for name, value in get_config().items())
+    return tuple(sorted(one for one in options if one[0] != "skip_parameter_validation"))
+
+
 @dataclass(frozen=True)
 class RowwisePrefix:
     """The first steps of a pipeline, with a key; they read X or one `column` of it."""
@@ -116,7 +122,7 @@ class RowwisePrefix:
         """The prefix with one more step; None if that is not rowwise, or has no key."""
         if not is_rowwise(step):
             return None
-        config = tuple(sorted((name, repr(value)) for name, value in get_config().items()))
+        config = config_key()
         try:
             key = (self.key, structural_key(step), config)
             return RowwisePrefix((*self.steps, step), key, self.column)

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
-from sklearn import get_config
 
 from manyfit.arrays import is_xp_array, memory_owner, numpy_dtype
 from manyfit.folds import Unsupported
 from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.structural_key import structural_key
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
+from manyfit.model_selection.job._rowwise_prefix import config_key
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.sharing.rows._read_only import (
     SPARSE_PARTS,
@@ -85,7 +85,7 @@ class FoldCache:
 
     def work_key(self, *key: Hashable) -> int:
         """The number of a piece of work under the current configuration of scikit-learn."""
-        return self.number("work", *key, tuple(sorted((k, repr(v)) for k, v in get_config().items())))
+        return self.number("work", *key, config_key())
 
     def is_known(self, X: Any) -> bool:
         """Whether `X` was registered, with a token or without."""
