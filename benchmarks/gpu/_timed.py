@@ -66,7 +66,7 @@ def timed(
     settings, first : sequence of dict
         All settings, and those of the first run.
     limit : float
-        Seconds after which it is stopped.
+        Seconds after which the first run is stopped, and all others together.
     expected : float, optional
         Seconds that one setting is expected to take.
     again : bool
@@ -87,9 +87,11 @@ def timed(
     try:
         if expected is not None and expected * len(first) > limit:
             raise NoTime(f"{expected * len(first):.0f} s for {len(first)} settings, with {limit:.0f} s left")
-        end = time.perf_counter() + limit
         with time_limit(limit):
             row["first"] = _watched(row, search, first, settings, memory)
+        # What the first run spent on compiling is no reason to leave out those that are timed.
+        end = time.perf_counter() + limit
+        with time_limit(limit):
             if again and row["seconds"] < end - time.perf_counter():
                 _run(row, search, first, settings)
             if len(first) < len(settings) and row["whole"] < end - time.perf_counter():
@@ -100,6 +102,9 @@ def timed(
     except Exception as error:
         if row["seconds"] is None:
             row["failure"] = describe(error)
+    if again and row["runs"] == 1:
+        row["failure"] = f"TooLong: only the first run, {row['first']:.3g} s with the time to compile kernels"
+        row |= {"seconds": None, "whole": None, "settings_run": 0}
     return row
 
 

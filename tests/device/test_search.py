@@ -184,17 +184,17 @@ def test_the_counter_counts():
 
 @pytest.fixture
 def small(watch):
-    """A device with so little memory that only products of few rows can be had; what it refused, in bytes."""
+    """A device with so little memory that only few rows can be centred; what it refused, in bytes."""
     refused = []
 
     def limited(most):
-        def look(arrays, **options):
-            wanted = 8 * sum(array.size for array in arrays)
+        def look(shape, **options):
+            wanted = 8 * int(np.prod(shape))
             if wanted > most:
                 refused.append(wanted)
                 raise MemoryError(f"Out of memory allocating {wanted:,} bytes")
 
-        watch(array_api_strict, "concat", look)
+        watch(array_api_strict, "empty", look)
         return refused
 
     return limited

@@ -16,7 +16,9 @@ from manyfit.folds.splits._atoms import Rows
 Array = Any
 
 # Values in one block of rows: 32 MiB of float64, a few times in memory. Less would not fill a GPU.
+# Blocks of a large X have up to four times as many, at most this part of it: fewer calls are started.
 BLOCK_VALUES = 2**22
+MOST_VALUES, BLOCK_PARTS = 2**24, 16
 # Rows that the middle of an atom is found from, an odd number: the median is then one of the values.
 SAMPLED_ROWS = 15
 
@@ -74,7 +76,8 @@ class _DeviceSums:
     def _sum(self, shift: Array, rows: Rows) -> Array:
         xp, d = self._xp, shift.shape[0]
         total = xp.zeros((d + 1, d + 1), dtype=self._dtype, device=self._place)
-        for block in row_blocks(rows, max(1, block_size(BLOCK_VALUES) // (d + 1))):
+        values = max(BLOCK_VALUES, min(MOST_VALUES, self._X.shape[0] * (d + 1) // BLOCK_PARTS))
+        for block in row_blocks(rows, max(1, block_size(values) // (d + 1))):
             total = total + self._gram(shift, block)
         return total
 
@@ -83,10 +86,14 @@ class _DeviceSums:
         return self._xp.matrix_transpose(Z) @ Z
 
     def _centred(self, shift: Array, block: Rows) -> Array:
-        xp, p = self._xp, self._X.shape[1]
-        X, Y = (self._float(take_rows(A, block)) for A in (self._X, self._Y))
-        one = xp.ones((n_rows(block), 1), dtype=self._dtype, device=self._place)
-        Z = xp.concat([X - shift[:p], Y - shift[p:], one], axis=1)
+        xp, p, d = self._xp, self._X.shape[1], shift.shape[0]
+        # Written part by part: joining finished parts would copy each of them once more.
+        Z = xp.empty((n_rows(block), d + 1), dtype=self._dtype, device=self._place)
+        for A, start, stop in ((self._X, 0, p), (self._Y, p, d)):
+            part = take_rows(A, block)
+            part = part if xp.isdtype(part.dtype, "real floating") else self._float(part)
+            Z[:, start:stop] = part - shift[start:stop]
+        Z[:, d] = 1.0
         return Z if self._weights is None else Z * xp.sqrt(take_rows(self._weights, block))[:, None]
 
     def _float(self, A: Array) -> Array:
