@@ -44,8 +44,7 @@ def has_own_methods(cls: type) -> bool:
     """
     packages = {cls.__module__.partition(".")[0], "sklearn"}
     for name in _METHODS:
-        method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
-        module = getattr(method, "__module__", None)
+        module = getattr(getattr(cls, name, None), "__module__", None)
         if module is not None and module.partition(".")[0] not in packages:
             return False
     return True

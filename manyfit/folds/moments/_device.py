@@ -4,6 +4,7 @@ Only the sums cross, which are small. The host derives moments from them by the 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -56,17 +57,21 @@ class _DeviceSums:
 
     def middles(self, sets: Sequence[Rows]) -> Array:
         """A point amid each set of rows, (n_sets, p + q), on the device: medians of some of the rows."""
-        return self._xp.stack([self._middle(rows) for rows in sets])
+        return self._xp.concat([self._medians(n, list(some)) for n, some in groupby(sets, _sampled)])
 
-    def _middle(self, rows: Rows) -> Array:
-        xp, n = self._xp, min(n_rows(rows), SAMPLED_ROWS)
+    def _medians(self, n: int, sets: Sequence[Rows]) -> Array:
+        """Medians of `n` rows of each set, an odd number, or zeros for none."""
+        xp, p = self._xp, self._X.shape[1]
+        d = p + self._Y.shape[1]
         if n == 0:
-            return xp.zeros(self._X.shape[1] + self._Y.shape[1], dtype=self._dtype, device=self._place)
-        n -= (n + 1) % 2
-        step = max(1, (n_rows(rows) - 1) // max(n - 1, 1))
-        some = slice(rows.start, rows.stop, step) if isinstance(rows, slice) else rows[::step]
-        sample = xp.concat([self._float(take_rows(A, some)[:n, :]) for A in (self._X, self._Y)], axis=1)
-        median = xp.sort(sample, axis=0)[n // 2, :]
+            return xp.zeros((len(sets), d), dtype=self._dtype, device=self._place)
+        sample = xp.empty((len(sets), d, n), dtype=self._dtype, device=self._place)
+        for a, rows in enumerate(sets):
+            step = max(1, (n_rows(rows) - 1) // max(n - 1, 1))
+            some = slice(rows.start, rows.stop, step) if isinstance(rows, slice) else rows[::step]
+            for A, start, stop in ((self._X, 0, p), (self._Y, p, d)):
+                sample[a, start:stop, :] = xp.matrix_transpose(self._float(take_rows(A, some)[:n, :]))
+        median = xp.sort(sample, axis=2)[:, :, n // 2]
         return xp.where(xp.isfinite(median), median, xp.zeros_like(median))
 
     def about(self, shifts: Array, sets: Sequence[Rows]) -> Array:
@@ -98,6 +103,12 @@ class _DeviceSums:
 
     def _float(self, A: Array) -> Array:
         return self._xp.astype(A, self._dtype, copy=False)
+
+
+def _sampled(rows: Rows) -> int:
+    """Rows of a set that its middle is found from: an odd number, or 0."""
+    n = min(n_rows(rows), SAMPLED_ROWS)
+    return n - (n + 1) % 2 if n else 0
 
 
 def device_column_ranges(
