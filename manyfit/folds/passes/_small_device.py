@@ -1,6 +1,6 @@
 """Passes over a small X on a device: each of its calls serves the rows of all atoms at once.
 
-Starting a call takes a device longer than computing with a few MiB, so the number of calls decides. A column
+Starting a call takes a device longer than computing with some MiB, so the number of calls decides. A column
 is computed on rows that it does not train on, too, where its derivatives are set to zero.
 """
 
@@ -24,8 +24,9 @@ from manyfit.folds.passes._device import (
 from manyfit.folds.passes._protocol import Curvature, Residual
 from manyfit.folds.splits._atoms import Array, Rows
 
-# Numbers of a pass over a small X, with its rows: 32 MiB of float64, which are kept beside X.
-SMALL_VALUES = 2**22
+# Numbers of a pass over a small X, with its rows, which are kept beside X: 256 MiB of float64. Beyond, a
+# device computes for longer than it takes to start the calls.
+SMALL_VALUES = 2**25
 
 
 class SmallDevicePasses(DevicePasses):
