@@ -141,6 +141,6 @@ def on_gpu(results: Results) -> list[Cells]:
     """Searches with X on a GPU."""
     return [
         cells
-        for name in ("gpu-ridge", "gpu-affine-pipeline", "gpu-logistic")
+        for name in ("gpu-ridge", "gpu-affine-pipeline", "gpu-logistic", "gpu-one-by-one")
         for cells in table(results.read(name)["rows"])
     ]
