@@ -132,11 +132,18 @@ def last_step(estimator: Any) -> Any:
 def fails_with_its_parts(thing: Any) -> bool:
     """Whether the fit of an unfitted estimator fails if one inside it fails, as that of a composite does.
 
-    Any other estimator that holds some may go on without it: a search gives `error_score`.
+    Any other estimator that holds some may go on without it: a search gives `error_score`. So may a composite
+    with a part that is not fitted where no columns are left for it.
     """
     if composite_class(thing) is not None:
-        return all(fails_with_its_parts(child.estimator) for child in children(thing) if child.is_estimator)
+        parts = [child for child in children(thing) if child.is_estimator]
+        return all(fails_with_its_parts(one.estimator) and not _may_be_idle(one) for one in parts)
     return not any(hasattr(value, "get_params") for _, value in walk(thing))
+
+
+def _may_be_idle(child: Child) -> bool:
+    """Whether a ColumnTransformer may fit a part on some rows and not on others."""
+    return child.name == "remainder" or callable(child.columns)
 
 
 def params_of(value: Any) -> Mapping[str, Any]:

@@ -94,9 +94,11 @@ def skip_parameter_checks(skip: bool) -> AbstractContextManager[None]:
 
 def uses_blas_and_openmp(estimator: Any) -> bool:
     """Whether a fit calls BLAS and OpenMP in turn, and nothing in it that needs many threads of BLAS."""
+    from manyfit.introspection.composites import children
+
     steps = [estimator]
-    if is_instance(estimator, "sklearn.pipeline.Pipeline"):
-        steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
+    if type(estimator) is imported("sklearn.pipeline.Pipeline"):
+        steps = [child.estimator for child in children(estimator) if child.is_estimator]
     *before, last = steps or [None]
     return is_instance(last, *_ON_BOTH) and all(is_instance(step, *_WITHOUT_BLAS) for step in before)
 
