@@ -13,6 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import fbeta_score, make_scorer
@@ -193,6 +194,9 @@ def test_a_parameter_that_is_refused_inside_an_estimator_that_goes_on_is_refused
         (SklearnSearch(DecisionTreeClassifier(), {}), False),
         (make_pipeline(StandardScaler(), SklearnSearch(DecisionTreeClassifier(), {})), False),
         ([("search", SklearnSearch(DecisionTreeClassifier(), {}))], False),
+        (CountVectorizer(dtype=np.float64), True),
+        (CountVectorizer(analyzer=str.split), False),
+        (str.split, False),
         ("gini", True),
     ],
 )
@@ -216,6 +220,25 @@ def test_a_parameter_of_a_part_that_the_first_fit_has_no_columns_for_is_refused(
         [False, True],
         [False, True],
     ]
+    for name in SCORES:
+        np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])
+
+
+def _words(text):
+    try:
+        StandardScaler(with_mean="yes").fit([[1.0], [2.0]])
+    except ValueError:
+        return text.split()
+    return []
+
+
+def test_functions_of_a_vectorizer_meet_checks_in_each_fit():
+    texts = [f"{'red' if label else 'blue'} {i % 3}" for i, label in enumerate(Y)]
+    estimator = make_pipeline(HashingVectorizer(analyzer=_words), DecisionTreeClassifier(random_state=0))
+    grid = {"decisiontreeclassifier__criterion": ["gini", "entropy"]}
+    found, wanted = (cls(estimator, grid, cv=3, refit=False) for cls in (GridSearchCV, SklearnSearch))
+    found.fit(texts, Y)
+    wanted.fit(texts, Y)
     for name in SCORES:
         np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])
 
