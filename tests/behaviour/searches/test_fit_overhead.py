@@ -311,6 +311,17 @@ def test_other_fits_and_those_of_a_large_X_keep_their_threads(threads, monkeypat
     assert found == [2] * 3
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_of_a_step_that_takes_the_place_of_another_have_its_threads(threads):
+    logistic, network = LogisticRegression(), MLPClassifier((3,), max_iter=2, random_state=0)
+    threads(MLPClassifier)
+    found = threads(LogisticRegression)
+    for first, last in ((logistic, network), (network, logistic)):
+        pipeline = make_pipeline(StandardScaler(), first)
+        GridSearchCV(pipeline, {pipeline.steps[-1][0]: [last]}, cv=3, refit=False, sharing="none").fit(X, Y)
+    assert found == [2] * 3 + [1] * 3
+
+
 class OwnPipeline(Pipeline):
     """A class of a user, with steps of a form of its own."""
 
