@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from threading import Lock, local
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -22,6 +22,25 @@ R = TypeVar("R")
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process; looking for them takes milliseconds."""
     return ThreadpoolController().select(user_api="blas")
+
+
+def _limit_blas() -> Callable[[], None]:
+    """Give BLAS one thread; the function that it returns gives BLAS its threads back, from any thread.
+
+    The limits of threadpoolctl can be undone only by the thread that sets them.
+    """
+    libraries = _blas().lib_controllers
+    before = [(library, library.get_num_threads()) for library in libraries]
+    _set_threads([(library, 1) for library in libraries])
+    changed = [(library, n) for library, n in before if library.get_num_threads() != n]
+    return partial(_set_threads, changed)
+
+
+def _set_threads(numbers: Sequence[tuple[Any, int]]) -> None:
+    for library, n in numbers:
+        library.set_num_threads(n)
+    with _blas().limit(limits=None):
+        pass  # at its end threadpoolctl lets other threads set numbers, too
 
 
 class _Workers:
@@ -43,7 +62,7 @@ class _Workers:
         with self._changing:
             if self._n_holders == 0:
                 n_threads = blas_threads()
-                self._held.enter_context(_blas().limit(limits=1))
+                self._held.callback(_limit_blas())
                 self.n_threads = n_threads
             self._n_holders += 1
         try:

@@ -132,11 +132,24 @@ def last_step(estimator: Any) -> Any:
 def fails_with_its_parts(thing: Any) -> bool:
     """Whether the fit of an unfitted estimator fails if one inside it fails, as that of a composite does.
 
-    Any other estimator that holds some may go on without it: a search gives `error_score`.
+    Any other estimator that holds some may go on without it: a search gives `error_score`. So may one with a
+    function that handles an error, and a composite with a part that no columns may be left for.
     """
     if composite_class(thing) is not None:
-        return all(fails_with_its_parts(child.estimator) for child in children(thing) if child.is_estimator)
-    return not any(hasattr(value, "get_params") for _, value in walk(thing))
+        parts = [child for child in children(thing) if child.is_estimator]
+        return all(fails_with_its_parts(one.estimator) and not _may_be_idle(one) for one in parts)
+    values = [value for _, value in walk(thing)]
+    holds_estimator = any(hasattr(value, "get_params") for value in values)
+    return not holds_estimator and not any(map(_is_function, [thing, *values]))
+
+
+def _may_be_idle(child: Child) -> bool:
+    """Whether a ColumnTransformer may fit a part on some rows and not on others."""
+    return child.name == "remainder" or callable(child.columns)
+
+
+def _is_function(thing: Any) -> bool:
+    return callable(thing) and not isinstance(thing, type)
 
 
 def params_of(value: Any) -> Mapping[str, Any]:

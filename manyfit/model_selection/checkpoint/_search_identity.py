@@ -31,8 +31,8 @@ FILES_NOTE = (
 DIGESTED_VALUES = 2**20
 # Characters of a description in a message.
 _MAX_LENGTH = 160
-# Options of scikit-learn that change how things are shown and checked, but no results.
-_SHOWN_ONLY = ("print_changed_only", "display", "skip_parameter_validation", "working_memory")
+# Options of scikit-learn that change how things are shown, but no results.
+_SHOWN_ONLY = ("print_changed_only", "display", "working_memory")
 
 
 @dataclass(frozen=True)

@@ -215,9 +215,13 @@ def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
         return
     if estimator.verbose or getattr(estimator, "transform_input", None) is not None:
         raise Unsupported("the pipeline is verbose or routes metadata through its steps")
-    for j, (name, step) in enumerate(estimator.steps):
+    try:
+        steps = [(name, step) for name, step in estimator.steps]
+    except (TypeError, ValueError):  # its fit raises
+        raise Unsupported("the steps of the pipeline are no pairs of a name and an estimator") from None
+    for j, (name, step) in enumerate(steps):
         inner = f"{path}__{name}" if path else name
-        yield from _flatten(inner, step, last=last and j == len(estimator.steps) - 1)
+        yield from _flatten(inner, step, last=last and j == len(steps) - 1)
 
 
 def _step(path: str, estimator: Any) -> StepSpec:

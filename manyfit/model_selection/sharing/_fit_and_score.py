@@ -95,7 +95,7 @@ def fit_with_sklearn(
     options = folds.options
     arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     # Fits have labels of their own.
-    blas_and_openmp = uses_blas_and_openmp(estimator)
+    blas_and_openmp = uses_blas_and_openmp(estimator, params)
     threads = threads_of_fit(blas_and_openmp, folds.n_bytes if blas_and_openmp else None)
     with folds.sklearn_fits() as refused, label_transfers("scores"), threads, options.fits_within():
         model, stopping = clone(estimator), None

@@ -10,9 +10,9 @@ Workers of joblib import this module, so that it imports little.
 """
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 from sklearn import config_context
@@ -92,13 +92,20 @@ def skip_parameter_checks(skip: bool) -> AbstractContextManager[None]:
     return config_context(skip_parameter_validation=True) if skip else nullcontext()
 
 
-def uses_blas_and_openmp(estimator: Any) -> bool:
-    """Whether a fit calls BLAS and OpenMP in turn, and nothing in it that needs many threads of BLAS."""
+def uses_blas_and_openmp(estimator: Any, params: Mapping[str, Any] = MappingProxyType({})) -> bool:
+    """Whether a fit calls BLAS and OpenMP in turn, and nothing in it that needs many threads of BLAS.
+
+    `params` are a setting, which may put other steps in the place of those of a pipeline.
+    """
+    from manyfit.introspection.composites import children
+
     steps = [estimator]
-    if is_instance(estimator, "sklearn.pipeline.Pipeline"):
-        steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
+    if type(estimator) is imported("sklearn.pipeline.Pipeline"):
+        own = [params.get(child.name, child.estimator) for child in children(estimator)]
+        steps = [step for step in own if not (step is None or isinstance(step, str))]
     *before, last = steps or [None]
-    return is_instance(last, *_ON_BOTH) and all(is_instance(step, *_WITHOUT_BLAS) for step in before)
+    known = is_instance(last, *_ON_BOTH) and all(is_instance(step, *_WITHOUT_BLAS) for step in before)
+    return known and "steps" not in params
 
 
 def threads_of_fit(blas_and_openmp: bool, n_bytes: int | None) -> AbstractContextManager[None]:

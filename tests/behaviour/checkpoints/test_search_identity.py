@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -76,6 +77,15 @@ def test_types_of_values_are_told_apart(path):
     for n, value in enumerate([1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1)]):
         search = GridSearchCV(Counted(), {"a": [value]}, cv=2, checkpoint=path, refit=False).fit(X, Y)
         assert search.report_.fits_restored == 0 and len(FITS) == 2 * (n + 1)
+
+
+def test_scores_of_parameters_that_were_not_checked_are_refused(path):
+    with config_context(skip_parameter_validation=True):
+        GridSearchCV(**FROZEN, checkpoint=path, refit=False).fit(X, Y)
+    with pytest.raises(ValueError, match=r"- configuration of scikit-learn"):
+        GridSearchCV(**FROZEN, checkpoint=path, refit=False).fit(X, Y)
+    with config_context(skip_parameter_validation=True, display="text"):
+        assert GridSearchCV(**FROZEN, checkpoint=path, refit=False).fit(X, Y).report_.fits_restored == 8
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sklearn import model_selection
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit import metrics
@@ -42,6 +42,10 @@ CASES = {
         {}, "The 'alpha' parameter of Ridge must be .*Got -1.0 instead"),
     "bad value in a step": (PIPE, {"pca__n_components": ["some"]}, X, Y,
         {}, "'n_components' parameter of PCA.*'some'"),
+    "steps of three parts": (Pipeline([("a", StandardScaler(), 1), ("b", Ridge())]),
+        {"verbose": [False]}, X, Y, {}, "All the 5 fits failed"),
+    "a step that is an array": (Pipeline([("a", X), ("b", Ridge())]),
+        {"verbose": [False]}, X, Y, {}, "All the 5 fits failed"),
     "too many components": (PIPE, {"pca__n_components": [77]}, X, Y,
         {}, "n_components=77 must be between 0 and"),
     "NaN": (Ridge(), ALPHAS, NAN, Y, {}, "Input X contains NaN"),

@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold
 from sklearn.neighbors import NearestCentroid
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from threadpoolctl import ThreadpoolController
@@ -185,14 +188,59 @@ def test_a_parameter_that_is_refused_inside_an_estimator_that_goes_on_is_refused
         (DecisionTreeClassifier(), True),
         (make_pipeline(StandardScaler(), make_pipeline("passthrough", DecisionTreeClassifier())), True),
         (ColumnTransformer([("scaled", StandardScaler(), [0]), ("rest", "drop", [1])]), True),
+        (ColumnTransformer([("scaled", StandardScaler(), [0])], remainder="passthrough"), True),
+        (ColumnTransformer([("scaled", StandardScaler(), [0])], remainder=StandardScaler()), False),
+        (ColumnTransformer([("scaled", StandardScaler(), make_column_selector("x"))]), False),
         (SklearnSearch(DecisionTreeClassifier(), {}), False),
         (make_pipeline(StandardScaler(), SklearnSearch(DecisionTreeClassifier(), {})), False),
         ([("search", SklearnSearch(DecisionTreeClassifier(), {}))], False),
+        (CountVectorizer(dtype=np.float64), True),
+        (CountVectorizer(analyzer=str.split), False),
+        (str.split, False),
         ("gini", True),
     ],
 )
 def test_a_composite_fails_with_its_parts(estimator, fails):
     assert fails_with_its_parts(estimator) is fails
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_parameter_of_a_part_that_the_first_fit_has_no_columns_for_is_refused():
+    data = X[:, :3].copy()
+    data[30:, 0] = 1.0  # no column is left for the last scaler where the first rows are tested
+    scalers = ColumnTransformer([("two", StandardScaler(), [0, 1])], remainder=StandardScaler())
+    estimator = make_pipeline(VarianceThreshold(), scalers, NearestCentroid())
+    grid = {"columntransformer__remainder__with_mean": [True, "yes"]}
+    found, wanted = (cls(estimator, grid, cv=KFold(3), refit=False) for cls in (GridSearchCV, SklearnSearch))
+    found.fit(data, Y)
+    wanted.fit(data, Y)
+    assert [np.isnan(wanted.cv_results_[name]).tolist() for name in SCORES] == [
+        [False, False],
+        [False, True],
+        [False, True],
+    ]
+    for name in SCORES:
+        np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])
+
+
+def _words(text):
+    try:
+        StandardScaler(with_mean="yes").fit([[1.0], [2.0]])
+    except ValueError:
+        return text.split()
+    return []
+
+
+def test_functions_of_a_vectorizer_meet_checks_in_each_fit():
+    texts = [f"{'red' if label else 'blue'} {i % 3}" for i, label in enumerate(Y)]
+    estimator = make_pipeline(HashingVectorizer(analyzer=_words), DecisionTreeClassifier(random_state=0))
+    grid = {"decisiontreeclassifier__criterion": ["gini", "entropy"]}
+    found, wanted = (cls(estimator, grid, cv=3, refit=False) for cls in (GridSearchCV, SklearnSearch))
+    found.fit(texts, Y)
+    wanted.fit(texts, Y)
+    for name in SCORES:
+        np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])
 
 
 # ------------------------------------------------------------------------------------------- threads
@@ -261,3 +309,43 @@ def test_other_fits_and_those_of_a_large_X_keep_their_threads(threads, monkeypat
     found.clear()
     GridSearchCV(PoissonRegressor(), {"alpha": [0.1]}, cv=3, refit=False, sharing="none").fit(X, Y)
     assert found == [2] * 3
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_of_a_step_that_takes_the_place_of_another_have_its_threads(threads):
+    logistic, network = LogisticRegression(), MLPClassifier((3,), max_iter=2, random_state=0)
+    threads(MLPClassifier)
+    found = threads(LogisticRegression)
+    for first, last in ((logistic, network), (network, logistic)):
+        pipeline = make_pipeline(StandardScaler(), first)
+        GridSearchCV(pipeline, {pipeline.steps[-1][0]: [last]}, cv=3, refit=False, sharing="none").fit(X, Y)
+    assert found == [2] * 3 + [1] * 3
+
+
+class OwnPipeline(Pipeline):
+    """A class of a user, with steps of a form of its own."""
+
+    def fit(self, X, y):
+        self.steps_ = [step for _, step, _ in self.steps]
+        self.steps_[-1].fit(X, y)
+        return self
+
+    def get_params(self, deep=True):
+        return {"steps": self.steps, "verbose": self.verbose}
+
+    def set_params(self, **params):
+        vars(self).update(params)
+        return self
+
+    def score(self, X, y):
+        return self.steps_[-1].score(X, y)
+
+
+def test_steps_of_a_form_of_their_own_are_not_read():
+    estimator = OwnPipeline([("a", StandardScaler(), 1), ("b", LogisticRegression(), 2)])
+    assert not _fit_overhead.uses_blas_and_openmp(estimator)
+    found, wanted = (
+        cls(estimator, {"verbose": [False, True]}, cv=3).fit(X, Y) for cls in (GridSearchCV, SklearnSearch)
+    )
+    for name in SCORES:
+        np.testing.assert_array_equal(found.cv_results_[name], wanted.cv_results_[name])

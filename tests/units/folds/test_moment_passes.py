@@ -155,3 +155,33 @@ def test_threads_are_kept_while_blas_is_held_at_one(two_threads):
         assert len(idents) <= 2 and threading.get_ident() not in idents
     assert blas() == limits
     assert set(threading.enumerate()) == before
+
+
+def test_another_thread_than_the_first_gives_blas_its_threads_back():
+    libraries = _threads._blas().lib_controllers
+    before = [(library, library.get_num_threads()) for library in libraries]
+    entered, leave, left, end = (threading.Event() for _ in range(4))
+
+    def first():
+        with _threads.single_blas_thread():
+            entered.set()
+            leave.wait()
+        left.set()
+        end.wait()  # it lives on, as the threads of a pool do
+
+    thread = threading.Thread(target=first)
+    try:
+        _threads._set_threads([(library, 2) for library in libraries])
+        limits = [library.get_num_threads() for library in libraries]
+        thread.start()
+        entered.wait()
+        with _threads.single_blas_thread():
+            leave.set()
+            left.wait()
+            assert [library.get_num_threads() for library in libraries] == [1] * len(limits)
+        assert [library.get_num_threads() for library in libraries] == limits
+    finally:
+        leave.set()
+        end.set()
+        thread.join()
+        _threads._set_threads(before)
