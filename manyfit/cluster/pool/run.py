@@ -66,7 +66,9 @@ def client_for(client: Any) -> Any:
             return None
         return client if client.status == "running" and not client.asynchronous else None
     if client.status != "running":
-        raise ValueError(f"client is {client.status!r}, not connected to a scheduler: {client!r}")
+        raise ValueError(
+            f"client is {client.status!r}, not connected to a scheduler: {client!r}. Connect another one."
+        )
     return client
 
 

@@ -141,7 +141,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *([("bytes to / from devices", " / ".join(map(str, crossed)))] if any(crossed) else []),
         *_if_any("synchronisations", report.synchronisations),
         *((f"crossed: {label}", _describe_crossings(one)) for label, one in report.transfers.items()),
-        *([("workers", report.workers)] if report.workers != 1 else []),
+        *([("workers", f"{report.workers} (seconds of fits are their sums)")] if report.workers != 1 else []),
         *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in report.seconds.items()),
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 
 from manyfit._compat import warn_untested
@@ -95,6 +103,17 @@ def test_steps_before_a_family_are_fitted_once_a_fold():
     report = GridSearchCV(pipe, grid, cv=3, refit=False).fit(X, Y).report_
     assert len(fitted) == 3
     assert report.transformer_fits == 3 + 3 * 2
+
+
+def test_the_report_names_the_output_of_steps_that_is_not_the_users_X():
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
+    letters = pd.DataFrame({"letter": np.array(list("abc"))[np.arange(len(Y)) % 3]})
+    steps = FunctionTransformer(lambda frame: frame)  # which hides the columns
+    search = GridSearchCV(make_pipeline(steps, *model), {"ridge__alpha": [0.1, 1.0]}).fit(letters, Y)
+    (group,) = search.report_.groups
+    assert list(group["left_to_sklearn"]) == [
+        "the output of OneHotEncoder is a csr_matrix, not a dense array or DataFrame"
+    ]
 
 
 def test_the_report_prints_every_number():
