@@ -269,7 +269,7 @@ class _Planner:
                 notes = [
                     f"no {tried.kind}, because {why}" for tried, why in refusals if why and tried.is_usual
                 ]
-                self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
+                self.groups.append(replace(group, reason="; ".join(filter(None, [group.reason, *notes]))))
                 return reasons
             except Unsupported as refusal:
                 refusals.append((strategy, str(refusal)))
