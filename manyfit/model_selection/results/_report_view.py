@@ -130,7 +130,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         ("fits asked for", report.fits_requested),
         ("fits answered by shared work", report.fits_shared),
         ("fits made one by one", report.fits_done - report.family_fits),
-        *_if_any("fits made for several settings at once", report.family_fits),
+        *_if_any("fits made in shared work", report.family_fits),
         *_if_any("fits made by scikit-learn-intelex", report.engine_fits),
         *_if_any("its settings compared with scikit-learn", report.engine_compared),
         *_if_any("fits restored from the checkpoint", report.fits_restored),
