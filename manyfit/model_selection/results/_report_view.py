@@ -10,6 +10,10 @@ from manyfit.model_selection.results._html import paragraph, table, view
 if TYPE_CHECKING:
     from manyfit.model_selection.results._report import Report
 
+# Kinds of groups whose last step shares no fits, and how many reasons the text has for them.
+_ALONE = frozenset({"one by one", "shared steps"})
+_MOST_REASONS = 4
+
 
 def describe_sharing(report: "Report") -> str:
     """How many of the fits were answered by shared work, in a sentence."""
@@ -41,7 +45,8 @@ def as_text(report: "Report") -> str:
     rows = _rows(report)
     width = max(len(name) for name, _ in rows)
     table = [f"{name:<{width}}  {value}" for name, value in rows]
-    return "\n".join([describe_sharing(report), *_remarks(report), *_left(report), "", *table])
+    said = [describe_sharing(report), *_alone(report), *_remarks(report), *_left(report)]
+    return "\n".join([*said, "", *table])
 
 
 def as_html(report: "Report") -> str:
@@ -156,6 +161,21 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
     if report.verification:
         rows.append(("largest difference", f"{report.largest_difference:.1e}"))
     return rows
+
+
+def _alone(report: "Report") -> list[str]:
+    """Why the plan left settings to scikit-learn, a line for each reason; notebooks have a table of it."""
+    fits, names = Counter[str](), dict[str, dict[str, None]]()
+    for group in report.groups:
+        if group["kind"] in _ALONE and group["reason"] and group["fits_requested"]:
+            fits[group["reason"]] += group["fits_requested"]
+            names.setdefault(group["reason"], {})[group["estimator"]] = None
+    lines = [
+        f"{', '.join(names[why])}: {format_count(n, 'fit')} one by one, because {why}."
+        for why, n in list(fits.items())[:_MOST_REASONS]
+    ]
+    more = len(fits) - len(lines)
+    return [*lines, *([f"report_.to_frame() has {format_count(more, 'more reason')}."] if more > 0 else [])]
 
 
 def _decisions(report: "Report") -> list[str]:

@@ -116,6 +116,28 @@ def test_the_report_names_the_output_of_steps_that_is_not_the_users_X():
     ]
 
 
+def test_the_report_says_why_settings_were_fitted_one_by_one():
+    reason = "sharing='none'"
+    text = str(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, sharing="none").fit(X, Y).report_)
+    assert text.splitlines()[1] == f"Ridge: 10 fits one by one, because {reason}."
+    shared = str(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, Y).report_)
+    assert "one by one, because" not in shared
+
+
+def test_the_report_has_the_first_reasons_only():
+    reasons = [f"of {word}" for word in ("time", "space", "scores", "labels", "weights", "steps")]
+    groups = [
+        {"kind": "one by one", "estimator": "Ridge", "fits_requested": 5, "reason": reason}
+        for reason in (*reasons, "of time")
+    ]
+    lines = str(Report(groups=groups, fits_requested=35)).splitlines()
+    assert lines[1:4:2] == [
+        "Ridge: 10 fits one by one, because of time.",
+        "Ridge: 5 fits one by one, because of scores.",
+    ]
+    assert lines[5] == "report_.to_frame() has 2 more reasons."
+
+
 def test_the_report_prints_every_number():
     search = GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, verify=3, error_score=0.0)
     with pytest.warns(Warning, match="fits failed"):
