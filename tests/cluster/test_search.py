@@ -245,7 +245,8 @@ def test_client_parameter(client):
     assert clone(search).client is client
     assert cloudpickle.loads(cloudpickle.dumps(search)).client is None
     with pytest.raises(
-        TypeError, match=r"client should be a distributed.Client, None .* or False; got 'here'"
+        TypeError,
+        match=r"client should be a distributed.Client, None .* or False; got 'here'. Client\(...\) makes",
     ):
         GridSearchCV(TREE, {"max_depth": [1, 2]}, client="here").fit(X, Y)
 
