@@ -155,7 +155,7 @@ def test_few_iterations_are_scikit_learns(estimator, y):
     [
         (LogisticRegression(solver="saga", random_state=0), "solver='saga' stops where coefficients change"),
         (LogisticRegression(solver="sag", random_state=0), "solver='sag' stops where coefficients change"),
-        (LinearSVC(dual=True, random_state=0), "dual=True goes through the rows in random order"),
+        (LinearSVC(dual=True, random_state=0), "dual=True solves the dual problem here"),
         (LinearSVR(loss="squared_epsilon_insensitive", dual=True, random_state=0), "dual=True goes through"),
     ],
 )
