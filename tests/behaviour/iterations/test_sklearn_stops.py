@@ -156,7 +156,10 @@ def test_few_iterations_are_scikit_learns(estimator, y):
         (LogisticRegression(solver="saga", random_state=0), "solver='saga' stops where coefficients change"),
         (LogisticRegression(solver="sag", random_state=0), "solver='sag' stops where coefficients change"),
         (LinearSVC(dual=True, random_state=0), "dual=True solves the dual problem here"),
-        (LinearSVR(loss="squared_epsilon_insensitive", dual=True, random_state=0), "dual=True solves the dual"),
+        (
+            LinearSVR(loss="squared_epsilon_insensitive", dual=True, random_state=0),
+            "dual=True solves the dual",
+        ),
     ],
 )
 def test_solvers_that_do_not_stop_by_the_gradient_are_scikit_learns(estimator, why):
