@@ -59,9 +59,10 @@ def explain(search: Any, X: Any, y: Any = None, **params: Any) -> Plan:
         return search.plan(X, y, **params)
     base = base_of(search)
     if base is None:
+        got = f"the class {search.__name__}" if isinstance(search, type) else f"a {type(search).__name__}"
         raise TypeError(
             "explain takes a grid, randomized or halving search of scikit-learn, or a search of manyfit that "
-            f"has a plan, got a {type(search).__name__}. Pass the search itself, not its estimator."
+            f"has a plan, got {got}. Pass the search itself, not its estimator."
         )
     own_fit = type(search).fit is not base.fit or "fit" in vars(search)
     why = "its class overrides fit" if own_fit else reason_not_to_serve(search, (X, y, *params.values()))

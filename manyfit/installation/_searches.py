@@ -40,7 +40,7 @@ class _Shadow(SharedSearch):
     of scikit-learn's search, and its `repr`; whoever pickles it gets the search that it stands for.
     """
 
-    announces_refit = False
+    announces_refit = keeps_partial_results = False
     _stands_for: type
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

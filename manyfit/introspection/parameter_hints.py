@@ -35,7 +35,8 @@ def suggest_metric(error: BaseException, scoring: Any) -> None:
 def suggest_parameters(error: BaseException, estimator: Any, asked_for: Iterable[str] = ()) -> None:
     """Add a note to scikit-learn's error for an unknown parameter: the names that may have been meant.
 
-    Most often the name of a step is missing, as in "C" for "logisticregression__C", or a letter is wrong.
+    Most often the name of a step is missing, as in "C" for "logisticregression__C", an underscore is missing,
+    or a letter is wrong.
     `asked_for`: the names of the search's parameters, since the error has only the first part of a name.
     """
     found = _UNKNOWN.match(str(error)) if isinstance(error, ValueError) else None
@@ -47,10 +48,14 @@ def suggest_parameters(error: BaseException, estimator: Any, asked_for: Iterable
     asked = found["name"]
     near = [asked] if asked in names else get_close_matches(asked, names, n=2)
     near = near or [name for name in names if name.lower() == asked.lower()]
-    ends = [one.removeprefix(asked) for one in asked_for if one.startswith(f"{asked}__")]
+    asked_for = [asked, *(one for one in asked_for if one.startswith(f"{asked}__"))]
+    ends = [one.removeprefix(asked) for one in asked_for[1:]]
     known = {one for ones in names.values() for one in ones}
-    meant = [name for one in near for name in sorted(names[one])]
+    joined = {one.replace("_", "") for one in asked_for}  # one underscore for two
+    meant = sorted(one for one in known if "__" in one and one.replace("_", "") in joined)
+    meant = meant or [name for one in near for name in sorted(names[one])]
     meant = [repr(next((name + end for end in ends if name + end in known), name)) for name in meant]
+    meant = list(dict.fromkeys(meant))
     if meant:
         more = f" (and {len(meant) - 4} others)" if len(meant) > 4 else ""
         error.add_note(f"Did you mean {' or '.join(meant[:4])}{more}?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from inspect import signature
 from typing import Any
@@ -23,6 +24,8 @@ from manyfit.folds import Unsupported
 from manyfit.introspection.class_names import ClassTable
 from manyfit.metrics import SharedScoring
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS
+from manyfit.model_selection.planning._planner import FAMILY_STRATEGIES
+from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, SHARED_STEPS
 from tests.differential._compare import FLOAT32_ROUNDING, SLACK, Judge
 from tests.differential._register import cases
 from tests.docs._pages import PAGES, ROOT, marked, spans, table
@@ -121,6 +124,15 @@ def test_scores_of_all_settings_at_once() -> None:
     named = [span.strip('"') for span in spans(marked(SHARING, "batched")) if span.startswith('"')]
     assert len(named) > 5
     assert not any(SharedScoring(get_scorer(name), {}, Ridge()).calls_scorers for name in named)
+
+
+def test_every_way_of_a_plan_is_explained() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ", SHARING.split("The plan says", 1)[1].split("\n\n", 1)[0], re.M)
+    strategies = (*FAMILY_STRATEGIES, SHARED_STEPS, INDIVIDUAL_FITS)
+    alone = {"fits of the last step shared where that pays"}  # of fold families without steps
+    assert {one.title.partition(":")[0] for one in strategies} | alone == set(rows)
+    number = {7: "seven", 8: "eight", 9: "nine"}[len(rows)]
+    assert f"in one of {number} ways" in PAGES["docs/first-search.md"].read_text()
 
 
 def test_tolerances_are_those_of_the_differential_tests() -> None:

@@ -46,6 +46,12 @@ def test_errors_are_scikit_learns(name, regression):
         assert outcome(WRONG[name], *regression) == expected
 
 
+def test_errors_name_no_attribute_that_scikit_learns_searches_lack(regression):
+    with manyfit.installed(), pytest.raises(ValueError, match="'alpha' parameter") as error:
+        WRONG["raise"]().fit(*regression)
+    assert not hasattr(error.value, "__notes__")
+
+
 def test_unknown_metadata_is_refused_with_the_name_of_the_class(regression):
     make = lambda: OwnScore(Ridge(), ALPHAS)  # noqa: E731
     with sklearn.config_context(enable_metadata_routing=True):

@@ -69,7 +69,8 @@ def test_what_manyfit_does_not_run() -> None:
     for search, why in (
         (OwnFit(Ridge(), GRID), "its class overrides fit"),
         (OwnTable(Ridge(), GRID), "OwnTable overrides _format_results"),
-        (Ridge(), "explain takes a grid, randomized or halving search"),
+        (Ridge(), "explain takes a grid, randomized or halving search .* got a Ridge"),
+        (GridSearchCV, "got the class GridSearchCV. Pass the search itself"),
     ):
         with pytest.raises(TypeError, match=why):
             manyfit.explain(search, X, Y)

@@ -13,7 +13,10 @@ from manyfit.cluster.worker.content_pickle import is_pickle, pack
 
 # An array that so many runs have not had is released: coefficients are others in each pass, y is the same.
 KEPT_RUNS = 4
-WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
+WRONG_CLIENT = (
+    "client should be a distributed.Client, None (the current one, if any) or False; got {!r}. "
+    "Client(...) makes one from a cluster or the address of a scheduler."
+)
 
 
 # Clients of a process that this one was forked from: their threads do not exist in this one.
@@ -66,7 +69,9 @@ def client_for(client: Any) -> Any:
             return None
         return client if client.status == "running" and not client.asynchronous else None
     if client.status != "running":
-        raise ValueError(f"client is {client.status!r}, not connected to a scheduler: {client!r}")
+        raise ValueError(
+            f"client is {client.status!r}, not connected to a scheduler: {client!r}. Connect another one."
+        )
     return client
 
 

@@ -11,7 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
 
 from manyfit.families.nested._member_fits import MemberFit, MemberMemory
-from manyfit.families.nested._prefix import fit_silently, require_known_parts
+from manyfit.families.nested._prefix import fit_silently, require_known_parts, require_no_draws
 from manyfit.families.protocol import (
     Answers,
     Cost,
@@ -26,7 +26,6 @@ from manyfit.families.protocol import (
     register_family,
 )
 from manyfit.folds import Fold, Unsupported
-from manyfit.introspection.randomness import is_deterministic
 from manyfit.introspection.structural_key import structural_key
 
 # A final estimator reads few columns: the part that its fit takes of a member's.
@@ -70,8 +69,7 @@ class CompositeFamily(FoldFamily):
                 if leaf == "verbose" and value:
                     raise Unsupported(f"{name}={value!r} prints each fit")
             require_known_parts(model)
-            if is_deterministic(model) is not True:
-                raise Unsupported("a member draws random numbers anew in each fit")
+            require_no_draws(model)
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         distinct, made, fits, asked = set[Any](), 0.0, 0, 0.0

@@ -11,7 +11,7 @@ from sklearn.feature_selection import RFE
 
 from manyfit._compat.nested import RFEPath
 from manyfit.families.nested._composites import ensemble_responses
-from manyfit.families.nested._prefix import require_known_parts
+from manyfit.families.nested._prefix import require_known_parts, require_no_draws
 from manyfit.families.protocol import (
     Answers,
     Cost,
@@ -25,7 +25,6 @@ from manyfit.families.protocol import (
     register_family,
 )
 from manyfit.folds import Fold, Unsupported
-from manyfit.introspection.randomness import is_deterministic
 
 
 class EliminationFamily(FoldFamily):
@@ -43,8 +42,7 @@ class EliminationFamily(FoldFamily):
         if estimator.verbose:
             raise Unsupported(f"verbose={estimator.verbose!r} prints each fit")
         require_known_parts(estimator)
-        if is_deterministic(estimator) is not True:
-            raise Unsupported("the estimator draws random numbers anew in each fit")
+        require_no_draws(estimator)
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         fits = [max(1, shape.n_features - int(s["n_features_to_select"]) + 1) for s in settings]

@@ -26,6 +26,7 @@ from manyfit.families.protocol import (
     require_number,
 )
 from manyfit.folds import Fold, Unsupported
+from manyfit.introspection.randomness import find_random_parameter, is_deterministic
 
 
 class NestedFamily(FoldFamily):
@@ -122,6 +123,14 @@ def fit_silently(estimator: Any, fold: Fold, *, many_targets: bool = False) -> A
     with refused_warnings("a fit"):
         fit_continued(estimator, fold.X_train, fold.y_train, **weights)
     return estimator
+
+
+def require_no_draws(estimator: Any) -> None:
+    """Raise `Unsupported` if an estimator, or one that it holds, may draw random numbers anew in each fit."""
+    if is_deterministic(estimator) is not True:
+        found = find_random_parameter(estimator)
+        why = "an estimator in it may draw" if found is None else f"{found.name} {found.why}: it draws"
+        raise Unsupported(f"{why} random numbers anew in each fit")
 
 
 def require_known_parts(estimator: Any) -> None:

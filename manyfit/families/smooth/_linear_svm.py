@@ -49,8 +49,8 @@ class _SquaredLossFamily(Family):
         dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
         if dual:
             return (
-                f"dual={estimator.dual!r} goes through the rows in random order, and no gradient stops it; "
-                "dual=False finds the same optimum by its gradient"
+                f"dual={estimator.dual!r} solves the dual problem here, and does not stop at a small "
+                "gradient; dual=False does, at the same optimum"
             )
         return None
 

@@ -22,7 +22,8 @@ def as_matrix(X: Any) -> Array:
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         X = _frame_to_numpy(X)
     if type(X) not in (np.ndarray, np.memmap) and not is_xp_array(X):
-        raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame")
+        way = ": pass numpy.asarray(X)" if isinstance(X, (list, tuple)) else ""
+        raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame{way}")
     if X.ndim != 2:
         raise Unsupported(f"X has {X.ndim} dimensions, not two")
     if not has_dtype(X, NUMBERS | {"b1"}):
@@ -81,7 +82,10 @@ def _frame_to_numpy(frame: Any) -> Array:
     dtypes = frame.dtypes.tolist() if hasattr(frame.dtypes, "tolist") else None
     for name, dtype in zip(names, dtypes or (), strict=False):
         if not isinstance(dtype, np.dtype):
-            raise Unsupported(f"X has columns of pandas extension dtypes, such as {name!r} of dtype {dtype}")
+            way = "; as float64 they are read" if getattr(dtype, "kind", "O") in "biuf" else ""
+            raise Unsupported(
+                f"X has columns of pandas extension dtypes, such as {name!r} of dtype {dtype}{way}"
+            )
     if dtypes is not None and any(dtype.kind == "b" for dtype in dtypes):
         # pandas makes objects of bools beside numbers; scikit-learn reads both as numbers.
         common = np.result_type(*dtypes) if all(dtype.kind in "biuf" for dtype in dtypes) else None

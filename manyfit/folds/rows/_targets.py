@@ -28,7 +28,7 @@ def as_labels(y: Any) -> Array:
     Raises `Unsupported` if y is missing or no such array.
     """
     if y is None or hasattr(y, "tocsr"):
-        raise Unsupported("y is missing or sparse")
+        raise Unsupported("y is missing" if y is None else "y is sparse")
     dtype = getattr(y, "dtype", None)
     if getattr(dtype, "name", None) in ("str", "string") and hasattr(y, "isna") and not y.isna().any():
         # scikit-learn makes objects of pandas texts.
@@ -62,7 +62,7 @@ def distinct_labels(y: Any) -> Array:
         with np.errstate(invalid="ignore"):  # NumPy warns if NaN is compared with integers
             check_classification_targets(np.tile(labels, 3))
     except Exception as error:  # objects raise what they like when they are compared
-        raise Unsupported("y holds labels that do not sort together, or are no classes") from error
+        raise Unsupported("y holds continuous numbers, or labels that do not sort together") from error
     return labels
 
 

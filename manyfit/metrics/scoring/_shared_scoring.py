@@ -75,7 +75,10 @@ class SharedScoring:
         self.named = scorers_by_name(scorer)
         for name, one in self.named.items():
             if needs_estimator(one):
-                raise Unsupported(f"the scorer {name!r} is a callable that may read the fitted estimator")
+                raise Unsupported(
+                    f"the scorer {name!r} is a callable that may read the fitted estimator; one of "
+                    "make_scorer reads predictions only"
+                )
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
         self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
         self._own_score = self.by_itself and _own_metric(estimator) is None

@@ -34,5 +34,5 @@ def convergence_note(estimator: Any, checked: bool) -> str:
     if tol is None or max_iter is None:
         return ""
     if checked:
-        return f"where scikit-learn's solver is found to meet tol={tol:g} before max_iter={max_iter}"
+        return f"if scikit-learn's solver is found to meet tol={tol:g} before max_iter={max_iter}"
     return f"down to tol={tol:g}, also where scikit-learn would stop at max_iter={max_iter}"

@@ -62,6 +62,10 @@ class ParameterChecks:
             self.advice |= {self._advice[key]: None for key in keys if key in self._advice}
         return found
 
+    def can_be_met(self, why: str) -> bool:
+        """Whether a user can set a parameter so that this reason no longer holds."""
+        return any(self._reasons[key] == why for key in self._advice)
+
     def require_affine_steps(self, spec: PipelineSpec) -> None:
         """Raise `Unsupported` if an affine step before the last one has a parameter that is not served."""
         self._require(spec, "step", _check_step)

@@ -114,6 +114,14 @@ class PipelineSpec:
     n_wrapped: int = 0  # how many of the steps, the last ones, it holds too
 
     @property
+    def title(self) -> str:
+        """The classes of the estimators, as the plan prints them."""
+        names = [step.cls.__name__ for step in (*self.steps, self.final)]
+        if self.wrapper is not None:
+            names[-1] = f"{self.wrapper.cls.__name__}({names[-1]})"
+        return " > ".join(names)
+
+    @property
     def opened(self) -> "PipelineSpec":
         """The chain in which the steps and the estimator of a last meta-estimator stand by themselves.
 

@@ -40,7 +40,7 @@ from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS,
 from manyfit.model_selection.strategies._iterations import ITERATIONS
 from manyfit.model_selection.strategies._left_out_folds import LEFT_OUT
 from manyfit.model_selection.strategies._moments import MOMENTS, moment_data
-from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
+from manyfit.model_selection.strategies._strategy import Batch, Strategy, nothing_in_common, scoring_of
 
 # The first that matches the settings of a family serves them; single fits get what it refuses.
 FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, CLASS_MOMENTS, LEFT_OUT, FOLD_FAMILIES)
@@ -255,6 +255,8 @@ class _Planner:
         for j, (c, why) in enumerate(zip(batch.candidates, found, strict=True)):
             if why is None:
                 shared.append(j)
+            elif len(finals) == 1 and self.facts.checks.can_be_met(why):
+                reasons[c] = nothing_in_common(batch)  # which would still hold
             else:
                 reasons[c] = why
         if not shared:
@@ -267,7 +269,7 @@ class _Planner:
                 notes = [
                     f"no {tried.kind}, because {why}" for tried, why in refusals if why and tried.is_usual
                 ]
-                self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
+                self.groups.append(replace(group, reason="; ".join(filter(None, [group.reason, *notes]))))
                 return reasons
             except Unsupported as refusal:
                 refusals.append((strategy, str(refusal)))
@@ -289,11 +291,14 @@ class _Planner:
         return draws or (not read and is_deterministic(sample(self.job, left[0])) is False)
 
     def _place_rest(self, left: list[int], reasons: Mapping[int, str], shares_steps: bool) -> None:
-        by_reason: dict[str, list[int]] = defaultdict(list)
+        alike: dict[tuple[str, str], list[int]] = defaultdict(list)
         for c in left:
-            writes = shares_steps and self.facts.checks.writes_into_input(self.specs[c])
-            by_reason[WRITES if writes else reasons[c]].append(c)
-        for reason, candidates in by_reason.items():
+            spec = self.specs[c]
+            writes = shares_steps and self.facts.checks.writes_into_input(spec)
+            # A grid may replace steps: a line of the plan names the classes that its settings have.
+            title = spec.title if shares_steps and not writes and isinstance(spec, PipelineSpec) else ""
+            alike[WRITES if writes else reasons[c], title].append(c)
+        for (reason, _), candidates in alike.items():
             strategy: Strategy = SHARED_STEPS if shares_steps and reason != WRITES else INDIVIDUAL_FITS
             specs = tuple(self.specs[c] for c in candidates)
             self.groups.append(strategy.serve(Batch(tuple(candidates), specs, reason=reason), self.facts))

@@ -152,7 +152,8 @@ def _by_kind(plan: Any) -> list[tuple[str, list[_Row]]]:
         lines = [_Row.from_groups(name, [g for g in alike if g.estimator == name], several) for name in names]
         if plan.from_predictions and alike[0].strategy.shares_fits:
             title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
-        rows.append((f"{title}: {reason}" if reason else title, lines))
+        comma = ", " if reason.startswith(("if ", "down to ")) else ": "  # a condition, or a reason
+        rows.append((f"{title}{comma}{reason}" if reason else title, lines))
     return rows
 
 

@@ -10,6 +10,10 @@ from manyfit.model_selection.results._html import paragraph, table, view
 if TYPE_CHECKING:
     from manyfit.model_selection.results._report import Report
 
+# Kinds of groups whose last step shares no fits, and how many reasons the text has for them.
+_ALONE = frozenset({"one by one", "shared steps"})
+_MOST_REASONS = 4
+
 
 def describe_sharing(report: "Report") -> str:
     """How many of the fits were answered by shared work, in a sentence."""
@@ -41,7 +45,8 @@ def as_text(report: "Report") -> str:
     rows = _rows(report)
     width = max(len(name) for name, _ in rows)
     table = [f"{name:<{width}}  {value}" for name, value in rows]
-    return "\n".join([describe_sharing(report), *_remarks(report), *_left(report), "", *table])
+    said = [describe_sharing(report), *_alone(report), *_remarks(report), *_left(report)]
+    return "\n".join([*said, "", *table])
 
 
 def as_html(report: "Report") -> str:
@@ -130,7 +135,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         ("fits asked for", report.fits_requested),
         ("fits answered by shared work", report.fits_shared),
         ("fits made one by one", report.fits_done - report.family_fits),
-        *_if_any("fits made for several settings at once", report.family_fits),
+        *_if_any("fits made in shared work", report.family_fits),
         *_if_any("fits made by scikit-learn-intelex", report.engine_fits),
         *_if_any("its settings compared with scikit-learn", report.engine_compared),
         *_if_any("fits restored from the checkpoint", report.fits_restored),
@@ -141,7 +146,7 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
         *([("bytes to / from devices", " / ".join(map(str, crossed)))] if any(crossed) else []),
         *_if_any("synchronisations", report.synchronisations),
         *((f"crossed: {label}", _describe_crossings(one)) for label, one in report.transfers.items()),
-        *([("workers", report.workers)] if report.workers != 1 else []),
+        *([("workers", f"{report.workers} (seconds of fits are their sums)")] if report.workers != 1 else []),
         *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in report.seconds.items()),
         *_if_any("iterations of the refit, the mean over splits", report.refit_n_iter or 0),
         *_if_any("settings as good as the best within tol (as_good_as_best)", len(report.as_good_as_best)),
@@ -156,6 +161,21 @@ def _rows(report: "Report") -> list[tuple[str, Any]]:
     if report.verification:
         rows.append(("largest difference", f"{report.largest_difference:.1e}"))
     return rows
+
+
+def _alone(report: "Report") -> list[str]:
+    """Why the plan left settings to scikit-learn, a line for each reason; notebooks have a table of it."""
+    fits, names = Counter[str](), dict[str, dict[str, None]]()
+    for group in report.groups:
+        if group["kind"] in _ALONE and group["reason"] and group["fits_requested"]:
+            fits[group["reason"]] += group["fits_requested"]
+            names.setdefault(group["reason"], {})[group["estimator"]] = None
+    lines = [
+        f"{', '.join(names[why])}: {format_count(n, 'fit')} one by one, because {why}."
+        for why, n in list(fits.items())[:_MOST_REASONS]
+    ]
+    more = len(fits) - len(lines)
+    return [*lines, *([f"report_.to_frame() has {format_count(more, 'more reason')}."] if more > 0 else [])]
 
 
 def _decisions(report: "Report") -> list[str]:

@@ -35,6 +35,7 @@ class SharedSearch:
     _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
 
     announces_refit = True  # scikit-learn's own searches print no line for it
+    keeps_partial_results = True  # which scikit-learn's own searches do not have
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
     # A constructor need not have these parameters.
     sharing: Sharing = "auto"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manyfit._compat import callback_context, scorers_by_name, takes_callback_context, uses_callbacks
+from manyfit._config.sizes import format_count
 from manyfit.arrays import transfers
 from manyfit.cluster.chunk_workers import chunk_workers
 from manyfit.introspection.parameter_hints import suggest_parameters
@@ -103,6 +105,7 @@ def _search(search: Any, setup: Setup, evaluation: Evaluation) -> None:
             _refit_audited(search, setup, evaluation, context, metadata)
     except BaseException as error:  # Ctrl-C too
         search.partial_results_ = evaluation.partial()
+        _note_finished(search, error)
         suggest_parameters(error, search.estimator, evaluation.names)
         raise
     if hasattr(search, "best_index_"):
@@ -113,6 +116,19 @@ def _search(search: Any, setup: Setup, evaluation: Evaluation) -> None:
     search.cv_results_ = evaluation.formatted
     note_predictions(search, evaluation)
     root.call_on_fit_task_end(estimator=search, X=setup.X, y=setup.y, metadata=metadata)
+
+
+def _note_finished(search: Any, error: BaseException) -> None:
+    """Add a note to the error that ends a search: where the finished scores are."""
+    n = sum(pair["fit_error"] is None for pair in search.partial_results_)
+    if not n or not search.keeps_partial_results:
+        return
+    if search.checkpoint is None:
+        rest = "With checkpoint= a file would keep them, and fit would go on from there."
+    else:
+        rest = f"{os.fspath(search.checkpoint)!r} has them too, and fit goes on from there."
+    pairs = f"{format_count(n, 'finished pair')} of a setting and a split"
+    error.add_note(f"{type(search).__name__}: partial_results_ has the scores of {pairs}. {rest}")
 
 
 def _choose(search: Any, setup: Setup, evaluation: Evaluation) -> None:

@@ -150,7 +150,7 @@ class FoldFamilyStrategy(Strategy):
             try:
                 answered = _answer(group, i, folds, context, outcome)
             except Exception as error:
-                outcome.leave([(c, i) for c in group.candidates], error)
+                outcome.leave([(c, i) for c in group.candidates], _about_output(error, group))
                 outcome.seconds += time.perf_counter() - began
             else:
                 context.add(answered, individual=False)
@@ -248,6 +248,14 @@ def _fit_rest(
         if (context.returns_early or item.divisible) and limit.is_over():
             break
     outcome.seconds_fitting += time.perf_counter() - start
+
+
+def _about_output(error: Exception, group: Group) -> Exception:
+    """The refusal of a group whose family reads the output of steps, which is not the user's X."""
+    text = str(error)
+    if isinstance(error, Unsupported) and group.steps and text.startswith("X "):
+        return Unsupported(f"{group.decided_by}{text[1:]}")
+    return error
 
 
 def _answer(

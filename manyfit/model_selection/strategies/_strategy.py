@@ -69,10 +69,7 @@ class Batch:
     @property
     def title(self) -> str:
         """The classes of the estimators, as the plan prints them."""
-        names = [step.cls.__name__ for step in (*self.spec.steps, self.spec.final)]
-        if self.spec.wrapper is not None:
-            names[-1] = f"{self.spec.wrapper.cls.__name__}({names[-1]})"
-        return " > ".join(names)
+        return self.spec.title
 
     def subset(self, positions: Sequence[int]) -> Batch:
         return replace(

@@ -86,9 +86,17 @@ def test_what_was_finished_is_on_the_search(path):
 def test_an_exception_keeps_what_was_finished(path):
     grid = [{"a": [1.0, 2.0]}, {"a": [3.0], "fails": [True]}]
     search = GridSearchCV(Counted(), grid, cv=2, error_score="raise", checkpoint=path)
-    with pytest.raises(ValueError, match="is refused"):
+    with pytest.raises(ValueError, match="is refused") as caught:
         search.fit(X, Y)
     assert len(search.partial_results_) == 4
+    note = f"{str(path)!r} has them too, and fit goes on from there."
+    assert caught.value.__notes__[-1].endswith(f"4 finished pairs of a setting and a split. {note}")
+    with pytest.raises(ValueError, match="is refused") as caught:
+        search.set_params(checkpoint=None).fit(X, Y)
+    assert caught.value.__notes__[-1].endswith(
+        "With checkpoint= a file would keep them, and fit would go on from there."
+    )
+    search.set_params(checkpoint=path)
     FITS.clear()
     with pytest.raises(ValueError, match="is refused"):
         search.fit(X, Y)

@@ -169,8 +169,10 @@ def test_a_target_is_named_and_columns_are_projected(tmp_path):
     # Of a data set with more columns those of the fit are read.
     np.testing.assert_allclose(search.predict(data), expected.predict(FRAME), rtol=1e-10)
     np.testing.assert_allclose(search.score(data, "target"), expected.score(FRAME, Y), rtol=1e-10)
-    with pytest.raises(ValueError, match="y='price' is not among the columns of X"):
+    with pytest.raises(ValueError, match=r"y='price' is not among the columns of X: 'a', .*'city'\.$"):
         search.fit(data, "price")
+    with pytest.raises(ValueError, match=r"Did you mean 'target'\?$"):
+        search.fit(data, "targt")
 
 
 @pytest.mark.parametrize("limit", [None, LIMIT])
@@ -181,7 +183,9 @@ def test_paths(tmp_path, limit):
         np.testing.assert_allclose(_scores(search), _scores(EXPECTED), rtol=1e-12)
     with pytest.raises(ValueError, match=r"'trips.csv' is no folder, and does not end in .parquet"):
         _search(limit=limit).fit("trips.csv", "target")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(
+        FileNotFoundError, match=r"X='.*none.parquet' is a path of Parquet files, and there is"
+    ):
         _search().fit(str(tmp_path / "none.parquet"), "target")
 
 

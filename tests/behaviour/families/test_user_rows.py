@@ -39,7 +39,7 @@ def test_plan_and_report_count_the_fits_of_a_family(n_jobs, registered):
     assert '<td data-name="fits to be made">5 to 15, up to 5 twice</td>' in plan._repr_html_()
     assert "─ fits of the last step shared where that pays\n" in str(plan)
     assert (report.fits_done, report.family_fits, report.fits_shared) == (5, 5, 15)
-    assert re.search(r"made one by one +0\n.*made for several settings at once +5\n", str(report))
+    assert re.search(r"made one by one +0\n.*made in shared work +5\n", str(report))
 
 
 def test_fits_of_a_family_whose_scorer_fails_are_counted_apart(registered):
@@ -55,7 +55,7 @@ def test_fits_of_a_family_whose_scorer_fails_are_counted_apart(registered):
     assert (report.family_fits, report.fits_shared, report.fits_done) == (5, 0, 20)
     plan = search.plan(X, Y)
     assert report.fits_done == plan.fits_planned + plan.fits_undecided
-    assert re.search(r"shared work +0\n.*one by one +15\n.*for several settings at once +5\n", str(report))
+    assert re.search(r"shared work +0\n.*one by one +15\n.*in shared work +5\n", str(report))
     assert pickle.loads(pickle.dumps(report)) == report
     assert report.merged(report).family_fits == 10
 

@@ -155,8 +155,11 @@ def test_few_iterations_are_scikit_learns(estimator, y):
     [
         (LogisticRegression(solver="saga", random_state=0), "solver='saga' stops where coefficients change"),
         (LogisticRegression(solver="sag", random_state=0), "solver='sag' stops where coefficients change"),
-        (LinearSVC(dual=True, random_state=0), "dual=True goes through the rows in random order"),
-        (LinearSVR(loss="squared_epsilon_insensitive", dual=True, random_state=0), "dual=True goes through"),
+        (LinearSVC(dual=True, random_state=0), "dual=True solves the dual problem here"),
+        (
+            LinearSVR(loss="squared_epsilon_insensitive", dual=True, random_state=0),
+            "dual=True solves the dual",
+        ),
     ],
 )
 def test_solvers_that_do_not_stop_by_the_gradient_are_scikit_learns(estimator, why):
@@ -171,7 +174,7 @@ def test_dual_that_is_chosen_by_the_shape():
     wide = rng.normal(size=(40, 60))
     model = LinearSVC(random_state=0, dual="auto")
     with sharing_whatever_it_costs():
-        assert "dual='auto' goes through" in str(GridSearchCV(model, C).plan(wide, Y[:40]))
+        assert "dual='auto' solves the dual" in str(GridSearchCV(model, C).plan(wide, Y[:40]))
         assert GridSearchCV(model, C).plan(X, Y).groups[0].kind == "shared iterations"
 
 

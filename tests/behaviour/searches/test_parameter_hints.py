@@ -20,6 +20,8 @@ PIPELINE = make_pipeline(StandardScaler(), LogisticRegression())
         (PIPELINE, "logisticregresion__D", "Did you mean 'logisticregression'?"),
         (PIPELINE, "logisticregression__c", "Did you mean 'logisticregression__C'?"),
         (PIPELINE, "standardscaler__withmean", "Did you mean 'standardscaler__with_mean'?"),
+        (PIPELINE, "logisticregression_C", "Did you mean 'logisticregression__C'?"),
+        (PIPELINE, "standardscaler_with__mean", "Did you mean 'standardscaler__with_mean'?"),
         (PIPELINE, "verbose_", "Did you mean 'logisticregression__verbose' or 'verbose'?"),
         (Ridge(), "alphas", "Did you mean 'alpha'?"),
         (GridSearchCV(SVC(), {}), "C", "Did you mean 'estimator__C'?"),

@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import HuberRegressor, Lasso, LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     MinMaxScaler,
     OneHotEncoder,
@@ -121,6 +122,42 @@ def test_a_misspelt_parameter_is_named():
     assert group.reason.startswith(
         "scikit-learn refuses the setting: Invalid parameter 'alhpa' for estimator Ridge()"
     )
+
+
+def test_a_line_of_the_plan_names_the_classes_of_its_settings():
+    model = Pipeline([("scale", QuantileTransformer(n_quantiles=10)), ("last", HuberRegressor())])
+    grid = [{"last__epsilon": [1.2, 1.5]}, {"last": [Ridge(), Lasso()], "last__alpha": [0.1, 1.0]}]
+    plan = GridSearchCV(model, grid, scoring=lambda estimator, X, y: 0.0).plan(X, Y)
+    lines = [(group.estimator, group.candidates) for group in plan.groups]
+    assert lines == [
+        ("QuantileTransformer > HuberRegressor", (0, 1)),
+        ("QuantileTransformer > Ridge", (2, 3)),
+        ("QuantileTransformer > Lasso", (4, 5)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("grid", "reason"),
+    [
+        ({"max_depth": [2, 4]}, "shares fits of settings that differ in nothing but"),
+        ({"max_depth": [2, 4], "n_estimators": [2, 4]}, "random_state is not an integer"),
+    ],
+)
+def test_a_seed_is_the_reason_only_where_it_would_help(grid, reason):
+    plan = GridSearchCV(RandomForestRegressor(), grid).plan(X, Y)
+    assert all(reason in group.reason for group in plan.groups)
+    assert bool(plan.advice) == ("n_estimators" in grid)
+
+
+def test_the_plan_names_the_parameter_of_an_ensemble_that_draws():
+    model = VotingRegressor([("a", Ridge()), ("b", RandomForestRegressor(2))])
+    (group,) = GridSearchCV(model, {"weights": [[1, 1], [1, 2]]}).plan(X, Y).groups
+    assert group.reason == "b__random_state is None: it draws random numbers anew in each fit"
+
+
+def test_the_plan_says_how_a_list_can_be_shared():
+    (group,) = GridSearchCV(Ridge(), ALPHAS).plan(X.tolist(), Y.tolist()).groups
+    assert group.reason == "X is a list, not a dense array or DataFrame: pass numpy.asarray(X)"
 
 
 def test_a_shared_group_says_why_it_shares_no_more():

@@ -71,8 +71,9 @@ def test_a_last_step_that_draws_keeps_the_order_of_fits():
     grid = {"randomforestclassifier__max_depth": [1, 2]}
     assert advice_of(pipeline, grid) == (
         "RandomForestClassifier draws random numbers (randomforestclassifier__random_state is None): "
-        "fits keep scikit-learn's order, for which the folds of all 5 splits are kept at once. Set "
-        "randomforestclassifier__random_state to an integer, and the search goes split by split.",
+        "fits keep scikit-learn's order, so that the folds of all 5 splits are in memory at once. Set "
+        "randomforestclassifier__random_state to an integer, and the search goes split by split, with one in "
+        "memory.",
     )
     (line,) = advice_of(pipeline, grid, memory_limit=4 * 3 * X_CLASS.nbytes)
     assert "3 of 5 folds fit in memory_limit, and on the others steps are fitted anew for each" in line

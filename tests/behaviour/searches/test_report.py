@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 
 from manyfit._compat import warn_untested
@@ -95,6 +103,39 @@ def test_steps_before_a_family_are_fitted_once_a_fold():
     report = GridSearchCV(pipe, grid, cv=3, refit=False).fit(X, Y).report_
     assert len(fitted) == 3
     assert report.transformer_fits == 3 + 3 * 2
+
+
+def test_the_report_names_the_output_of_steps_that_is_not_the_users_X():
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
+    letters = pd.DataFrame({"letter": np.array(list("abc"))[np.arange(len(Y)) % 3]})
+    steps = FunctionTransformer(lambda frame: frame)  # which hides the columns
+    search = GridSearchCV(make_pipeline(steps, *model), {"ridge__alpha": [0.1, 1.0]}).fit(letters, Y)
+    (group,) = search.report_.groups
+    assert list(group["left_to_sklearn"]) == [
+        "the output of OneHotEncoder is a csr_matrix, not a dense array or DataFrame"
+    ]
+
+
+def test_the_report_says_why_settings_were_fitted_one_by_one():
+    reason = "sharing='none'"
+    text = str(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, sharing="none").fit(X, Y).report_)
+    assert text.splitlines()[1] == f"Ridge: 10 fits one by one, because {reason}."
+    shared = str(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, Y).report_)
+    assert "one by one, because" not in shared
+
+
+def test_the_report_has_the_first_reasons_only():
+    reasons = [f"of {word}" for word in ("time", "space", "scores", "labels", "weights", "steps")]
+    groups = [
+        {"kind": "one by one", "estimator": "Ridge", "fits_requested": 5, "reason": reason}
+        for reason in (*reasons, "of time")
+    ]
+    lines = str(Report(groups=groups, fits_requested=35)).splitlines()
+    assert lines[1:4:2] == [
+        "Ridge: 10 fits one by one, because of time.",
+        "Ridge: 5 fits one by one, because of scores.",
+    ]
+    assert lines[5] == "report_.to_frame() has 2 more reasons."
 
 
 def test_the_report_prints_every_number():

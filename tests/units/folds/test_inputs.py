@@ -58,7 +58,7 @@ REFUSED = {
         pd.DataFrame({"a": ["x", "y"]}),
         "X has (columns of pandas extension dtypes, such as 'a' of dtype str|the dtype object)",
     ),
-    "nullable frame": (pd.DataFrame({"a": [1, 2]}).astype("Int64"), "columns of pandas extension dtypes"),
+    "nullable frame": (pd.DataFrame({"a": [1, 2]}).astype("Int64"), "dtype Int64; as float64 they are read"),
     "mixed names": (pd.DataFrame({"a": [1.0], 0: [2.0]}), "names of several types"),
     "None": (None, "X is a NoneType"),
 }
@@ -81,8 +81,8 @@ def test_targets_become_arrays(given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (None, "y is missing or sparse"),
-        (scipy.sparse.csr_array(X), "y is missing or sparse"),
+        (None, "y is missing"),
+        (scipy.sparse.csr_array(X), "y is sparse"),
         (pd.Series([1, 2], dtype="Int64"), "y has the pandas extension dtype Int64"),
         (pd.Series(["a", "b"], dtype="category"), "y has the pandas extension dtype category"),
         (np.zeros((2, 2, 2)), "y has shape"),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from manyfit.folds.rows.chunks._cuts import file_stamp
 from manyfit.folds.rows.chunks._frames import FrameRows, number_dtype_of
 
 KIND = "pyarrow.dataset.Dataset"
+_MOST_NAMES = 10  # of columns, in an error
 
 
 class ParquetRows(FrameRows):
@@ -75,7 +77,13 @@ def open_parquet(X: Any) -> Any:
     except ImportError as error:
         error.add_note(f"X={os.fspath(X)!r} is read by pyarrow, which is not installed.")
         raise
-    return _with_known_types(pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive"))
+    try:
+        data = pyarrow.dataset.dataset(os.fspath(X), format="parquet", partitioning="hive")
+    except FileNotFoundError as error:  # whose text is the path alone
+        raise FileNotFoundError(
+            f"X={os.fspath(X)!r} is a path of Parquet files, and there is no such file or folder."
+        ) from error
+    return _with_known_types(data)
 
 
 def _with_known_types(X: Any) -> Any:
@@ -99,8 +107,13 @@ def is_parquet_path(X: Any) -> bool:
 
 def read_column(X: Any, name: str) -> Any:
     """A column of a `pyarrow.dataset.Dataset` as a series of pandas."""
-    if name not in X.schema.names:
-        raise ValueError(f"y={name!r} is not among the columns of X: {X.schema.names[:10]}.")
+    names = X.schema.names
+    if name not in names:
+        close = get_close_matches(name, names, n=1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        listed = ", ".join(map(repr, names[:_MOST_NAMES]))
+        raise ValueError(f"y={name!r} is not among the columns of X: {listed}{more}.{meant}")
     return X.to_table(columns=[name]).to_pandas()[name]
 
 

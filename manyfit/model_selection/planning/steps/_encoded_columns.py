@@ -133,7 +133,7 @@ class EncodedColumns:
             except Unsupported as why:
                 self._found[key] = str(why)
             except Exception as error:  # of a step that scikit-learn cannot fit either, say
-                self._found[key] = f"its columns cannot be read ({type(error).__name__}: {error})"
+                self._found[key] = f"the steps cannot read the columns of X ({type(error).__name__}: {error})"
         return self._found[key]
 
     def _apply(self, steps: Sequence[StepSpec]) -> _Rows:

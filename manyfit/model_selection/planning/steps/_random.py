@@ -93,7 +93,7 @@ class DrawingSteps:
     def _advise_on_last_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
         k, job = self._job.splits.n_splits, self._job
         n_retained = retained_folds(job.X, k, job.options.memory_limit)
-        cost = f"fits keep scikit-learn's order, for which the folds of all {k} splits are kept at once"
+        cost = f"fits keep scikit-learn's order, so that the folds of all {k} splits are in memory at once"
         if n_retained < k:
             cost = (
                 f"fits keep scikit-learn's order; {n_retained} of {k} folds fit in memory_limit, and on the "
@@ -101,7 +101,7 @@ class DrawingSteps:
             )
         for chain in chains:
             if chain.steps and self.last_draws(chain):
-                yield _sentence(chain.final, cost, "the search goes split by split")
+                yield _sentence(chain.final, cost, "the search goes split by split, with one in memory")
 
 
 def _is_sparse_behind(step: Any, sparse_input: bool) -> bool:
