@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from manyfit.cluster.inspection.scheduler_info import get_workers
+from manyfit.cluster.inspection.versions import require_distributed
 from manyfit.cluster.pool.resource_queue import annotated_resources, worker_slots
 from manyfit.cluster.worker.content_pickle import is_pickle, pack
 
@@ -46,6 +47,8 @@ def client_for(client: Any) -> Any:
         return None
     if client is None and "distributed" not in sys.modules:
         return None  # nobody has made a client, and the import takes a second
+    if client is not None:
+        require_distributed(f"client={client!r}")
     from distributed import Client, get_worker
 
     if client is not None and not isinstance(client, Client):

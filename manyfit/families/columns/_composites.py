@@ -166,7 +166,7 @@ class ColumnTransformerStep(ColumnStep):
         _weights(step)
         for _, transformer, columns in step.transformers:
             if callable(columns) and type(columns) is not make_column_selector:
-                raise Unsupported("columns are chosen by a function")
+                raise Unsupported("columns are chosen by a function that is no make_column_selector")
             if np.isscalar(columns):
                 raise Unsupported("a transformer reads one column as a vector")
             check_step(transformer)

@@ -87,9 +87,9 @@ class SimpleImputerStep(ColumnStep):
 
     def _categories(self, step: Any, columns: FoldColumns) -> FoldColumns:
         if step.add_indicator:
-            raise Unsupported("add_indicator=True on columns of categories")
+            raise Unsupported("add_indicator=True on columns of categories or objects")
         if step.strategy not in ("most_frequent", "constant"):
-            raise Unsupported(f"strategy={step.strategy!r} on columns of categories")
+            raise Unsupported(f"strategy={step.strategy!r} on columns of categories or objects")
         return columns.changed([self._filled(step, columns, part) for part in columns.parts])
 
     def _filled(self, step: Any, columns: FoldColumns, part: Any) -> CategoryColumn:

@@ -22,6 +22,8 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import ShuffleSplit, train_test_split
 from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import HyperbandSearchCV, IncrementalSearchCV, SuccessiveHalvingSearchCV
@@ -262,6 +264,9 @@ def test_copies_lines_and_errors(capsys):
     again = pickle.loads(pickle.dumps(search.fit(X_CLASS, LABELS)))
     assert again.best_score_ == search.best_score_
     assert capsys.readouterr().out.startswith("5 models, 5 calls of partial_fit, best score ")
+    pipeline = make_pipeline(StandardScaler(), SGDClassifier())
+    with pytest.raises(TypeError, match="Pipeline does not have. Transform X .* search SGDClassifier"):
+        IncrementalSearchCV(pipeline, {"sgdclassifier__alpha": [0.1]}).fit(X, Y)
     with pytest.raises(TypeError, match="which DecisionTreeClassifier does not have. Use Halving"):
         IncrementalSearchCV(DecisionTreeClassifier(), {"max_depth": [1]}, "grid").fit(X_CLASS, LABELS)
     several = {"scoring": ["accuracy", "f1_macro"]}

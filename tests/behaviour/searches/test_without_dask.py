@@ -52,8 +52,11 @@ assert "read in chunks" in str(search.plan(file, y)) and np.isfinite(search.best
 
 CLUSTERS = """
 from manyfit import cluster
+from manyfit.model_selection import GridSearchCV
+from sklearn.linear_model import Ridge
 
-for call in cluster.local_cluster, lambda: cluster.describe(None):
+asked = GridSearchCV(Ridge(), {"alpha": [1, 2]}, client=3)
+for call in cluster.local_cluster, lambda: cluster.describe(None), lambda: asked.fit([[1]] * 9, [1] * 9):
     try:
         call()
     except ImportError as error:
@@ -72,7 +75,7 @@ def run(code: str, *arguments: str) -> list[str]:
 def says_how_to_install(said: list[str]) -> bool:
     return all(
         text.startswith(f"{caller} needs Dask's distributed") and "pip install 'manyfit[cluster]'" in text
-        for caller, text in zip(["local_cluster", "describe"], said, strict=True)
+        for caller, text in zip(["local_cluster", "describe", "client=3"], said, strict=True)
     )
 
 

@@ -155,6 +155,8 @@ class SearchCurveDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_search")
+        if simpler not in ("auto", "smaller", "larger", None):
+            raise ValueError(f"simpler must be 'auto', 'smaller', 'larger' or None, got {simpler!r}.")
         scores = read_scores(search, metric, cls.__name__)
         if lines is None and param_name != scores.resource:
             lines = scores.resource

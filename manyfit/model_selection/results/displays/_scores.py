@@ -93,7 +93,7 @@ def read_scores(search: Any, metric: str | None, display: str) -> SearchScores:
     """The scores of a fitted search by one metric; errors name the class of the `display`."""
     if not hasattr(search, "cv_results_"):
         name = type(search).__name__
-        if hasattr(search, "fit"):
+        if hasattr(search, "fit") and hasattr(search, "estimator"):
             raise NotFittedError(f"{display} shows a fitted search, and this {name} is not: call fit first.")
         raise TypeError(f"{display} shows a fitted search, such as GridSearchCV, got an object of {name}.")
     results = search.cv_results_

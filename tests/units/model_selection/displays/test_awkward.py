@@ -190,6 +190,8 @@ def test_what_is_no_fitted_search(display):
         TypeError, match=f"{display.__name__} shows a fitted search, such as GridSearchCV, got .* dict"
     ):
         display.from_search({})
+    with pytest.raises(TypeError, match="such as GridSearchCV, got an object of Ridge"):
+        display.from_search(Ridge())
 
 
 def test_names_that_do_not_exist():
@@ -218,6 +220,11 @@ def test_names_that_do_not_exist():
     ("display", "options", "message"),
     [
         (SearchCurveDisplay, {"others": "worst"}, "others must be"),
+        (
+            SearchCurveDisplay,
+            {"simpler": "less"},
+            "simpler must be 'auto', .* got 'less'",
+        ),
         (SearchCurveDisplay, {"score_type": "both"}, "needs a search with return_train_score=True"),
         (SearchCurveDisplay, {"band": "sd"}, "band 'standard_error', 'folds' or None, got 'test' and 'sd'"),
         (SearchHeatmapDisplay, {"kind": "bars"}, "kind must be"),

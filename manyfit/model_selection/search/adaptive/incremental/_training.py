@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler, ShuffleSplit, check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import type_of_target
 
@@ -213,10 +214,13 @@ class IncrementalSearch(SklearnBaseSearchCV):
 
     def _check_estimator(self) -> None:
         if grow_function(self.estimator) is None:
+            way = "Use HalvingGridSearchCV with one of its integer parameters as the resource."
+            last = self.estimator.steps[-1][1] if isinstance(self.estimator, Pipeline) else None
+            if last is not None and grow_function(last) is not None:
+                way = f"Transform X by its steps first, and search {type(last).__name__} by itself."
             raise TypeError(
                 f"{type(self).__name__} trains models by partial_fit, or as boosting and forests with "
-                f"warm_start, which {type(self.estimator).__name__} does not have. Use HalvingGridSearchCV "
-                "with one of its integer parameters as the resource."
+                f"warm_start, which {type(self.estimator).__name__} does not have. {way}"
             )
         if self.cv is not None and self.test_size is not None:
             raise ValueError(
