@@ -2,11 +2,13 @@
 
 import copy
 import functools
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import sklearn.metrics
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics._scorer import (
     _BaseScorer,
     _MultimetricScorer,
@@ -28,6 +30,7 @@ __all__ = [
     "is_multimetric",
     "log_loss_is_of_float64",
     "map_scorers",
+    "metric_of_score",
     "needs_estimator",
     "negative_likelihood_ratio",
     "positive_likelihood_ratio",
@@ -40,6 +43,19 @@ __all__ = [
 
 # None before scikit-learn 1.8.
 d2_brier_score = getattr(sklearn.metrics, "d2_brier_score", None)
+
+
+# scikit-learn defines their ``score`` for the docstring only; it calls that of the mixin.
+_ACCURATE_NEIGHBORS = ("KNeighborsClassifier", "RadiusNeighborsClassifier")
+
+
+def metric_of_score(cls: type) -> Callable[..., Any] | None:
+    """The metric that ``score`` of a class is of what ``predict`` returns; None if it may be another one."""
+    score, neighbors = getattr(cls, "score", None), sys.modules.get("sklearn.neighbors")
+    accuracies = [getattr(neighbors, name, None) for name in _ACCURATE_NEIGHBORS]
+    if any(score is one.score for one in (ClassifierMixin, *accuracies) if one is not None):
+        return sklearn.metrics.accuracy_score  # type: ignore[no-any-return]
+    return sklearn.metrics.r2_score if score is RegressorMixin.score else None
 
 
 def is_multimetric(scorer: Any) -> bool:

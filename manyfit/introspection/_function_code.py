@@ -52,11 +52,11 @@ def package_version(module: str | None) -> str | None:
 def is_library_module(module: str) -> bool:
     """Whether a module belongs to an installed package with a version, which then stands for its code."""
     package = module.partition(".")[0]
+    if package in _LIBRARIES or module == "__main__":
+        return package in _LIBRARIES
     file = getattr(sys.modules.get(package), "__file__", None)
     installed = isinstance(file, str) and bool(_INSTALLED & set(Path(file).parts))
-    return module != "__main__" and (
-        package in _LIBRARIES or (installed and package_version(module) is not None)
-    )
+    return installed and package_version(module) is not None
 
 
 def is_importable(thing: Any) -> bool:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, explained_variance_score, r2_score
+from sklearn.base import OutlierMixin
+from sklearn.metrics import accuracy_score, explained_variance_score
 
 from manyfit._compat import (
     PassthroughScorer,
     is_multimetric,
+    metric_of_score,
     needs_estimator,
     negative_likelihood_ratio,
     positive_likelihood_ratio,
@@ -22,7 +23,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import array_namespace
 from manyfit.folds import Array, Fold, Unsupported
-from manyfit.introspection.class_names import imported, public_name
+from manyfit.introspection.class_names import public_name
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, scores_from_residuals
@@ -45,7 +46,6 @@ LIKELIHOOD_RATIOS = {
 }
 
 _ELIMINATION = "sklearn.feature_selection.RFE"
-_NEIGHBORS = "sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.RadiusNeighborsClassifier"
 
 
 @dataclass(frozen=True)
@@ -203,11 +203,6 @@ class SharedScoring:
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
-def _score_of(estimator: Any) -> Any:
-    estimator = _scored(estimator)
-    return getattr(sklearn_class_of(type(estimator)), "score", None)
-
-
 def _scored(estimator: Any) -> Any:
     """The estimator whose ``score`` is called in the end: RFE calls that of its own estimator."""
     return _scored(estimator.estimator) if public_name(type(estimator)) == _ELIMINATION else estimator
@@ -255,12 +250,8 @@ def _search_metric_of(
 
 def _own_metric(estimator: Any) -> _Metric | None:
     """The metric that an estimator's own ``score`` is, if it is that of many estimators."""
-    score = _score_of(estimator)
-    # scikit-learn defines the last two for their docstrings only; they call that of the mixin.
-    accuracies = ClassifierMixin, *map(imported, _NEIGHBORS)
-    if any(score is cls.score for cls in accuracies if cls is not None):
-        return _metric_of(accuracy_score, ("predict",))
-    return _metric_of(r2_score, ("predict",)) if score is RegressorMixin.score else None
+    metric = metric_of_score(sklearn_class_of(type(_scored(estimator))))
+    return None if metric is None else _metric_of(metric, ("predict",))
 
 
 def _own_score(estimator: Any) -> _Metric:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors, safe_split, score
-from manyfit.arrays import label_transfers
+from manyfit.arrays import is_xp_array, label_transfers
 from manyfit.families import fit_continued
 from manyfit.folds import Unsupported
 from manyfit.introspection.composites import build_setting, fails_with_its_parts
@@ -215,8 +215,21 @@ def _facts_of(model: Any, folds: FoldStore) -> SettingFacts:
         return OWN_ROWS
     checked_once = not strange and fails_with_its_parts(model)
     return SettingFacts(
-        strange, is_deterministic(model) is not True, uses_blas_and_openmp(model), checked_once
+        strange,
+        is_deterministic(model) is not True,
+        uses_blas_and_openmp(model),
+        checked_once,
+        None if strange else _plain_scorer_of(model, folds),
     )
+
+
+def _plain_scorer_of(model: Any, folds: FoldStore) -> Any:
+    """What scores fits of a setting without checking targets again, or None."""
+    if folds.strange_scorers or folds.options.score_params or is_xp_array(folds.X) or folds.y is None:
+        return None
+    from manyfit.model_selection.sharing._plain_scores import plain_scorer  # searches that share do without
+
+    return plain_scorer(folds.options.scorer, model)
 
 
 def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: FoldStore) -> Result:
@@ -230,7 +243,9 @@ def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: Fol
         shared = None if rows is None else fold.cache.share(rows)
         return fold.cache.register_copy(copies.copy(shared), shared) if copied else shared
 
-    def scored(X: Any, y: Any, rows: Any) -> Any:
+    def scored(role: str, X: Any, y: Any, rows: Any) -> Any:
+        if facts.scorer is not None:
+            return facts.scorer(model, cached(X, copies_X), fold.checked_targets(role))
         params = folds.cut(options.score_params, rows)
         with label_transfers("scores"):
             return score(model, cached(X, copies_X), cached(y, copies_y), strict, params, "raise")
@@ -248,10 +263,10 @@ def _shared_fit(unfitted: Any, fold: SharedFold, facts: SettingFacts, folds: Fol
     if calls_scorer:
         model = unshare(model)
     strict = raise_scorer_errors(options.scorer)
-    result: Result = {"fit_error": None, "test_scores": scored(fold.X_test, fold.y_test, fold.test)}
+    result: Result = {"fit_error": None, "test_scores": scored("test", fold.X_test, fold.y_test, fold.test)}
     result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:
-        result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
+        result["train_scores"] = scored("train", fold.X_train, fold.y_train, fold.train)
     if options.recording is not None and options.recording.wants(unfitted):
         result["predicted"] = options.recording.of_model(model, cached(fold.X_test, copies_X))
     copies.require_unchanged()

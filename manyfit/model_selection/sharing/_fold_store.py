@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -28,19 +28,23 @@ from manyfit.model_selection.sharing._fold_cache import FoldCache, nbytes_of
 from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.sharing.rows._known_readers import strangers_among_scorers
 
+if TYPE_CHECKING:
+    from manyfit.model_selection.sharing._plain_scores import CheckedTargets, PlainScorer
+
 
 @dataclass(frozen=True)
 class SettingFacts:
     """Classes and functions in a setting that may write into rows, and what is known of its fit.
 
     `draws`: it may draw random numbers. `blas_and_openmp`: see `uses_blas_and_openmp`. `checked_once`: a fit
-    that succeeds has accepted all parameters, also those of estimators inside.
+    that succeeds has accepted all parameters, also those of estimators inside. `scorer`: see `PlainScorer`.
     """
 
     strange_steps: frozenset[Hashable] = frozenset()
     draws: bool = True
     blas_and_openmp: bool = False
     checked_once: bool = False
+    scorer: PlainScorer | None = None
 
 
 # A setting that cannot be fitted on rows that others read.
@@ -75,8 +79,17 @@ class SharedFold:
         else:
             self.X_train, self.y_train = safe_split(estimator, X, y, train)
             self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
+        self._targets: dict[str, CheckedTargets] = {}
         if rowwise is not None:
             self.cache.rowwise = FoldRowwise(rowwise, weakref.WeakMethod(self._tokens))
+
+    def checked_targets(self, role: str) -> CheckedTargets:
+        """The targets of the training or test rows, which are checked once."""
+        if role not in self._targets:
+            from manyfit.model_selection.sharing._plain_scores import CheckedTargets
+
+            self._targets[role] = CheckedTargets(self.y_test if role == "test" else self.y_train)
+        return self._targets[role]
 
     def _tokens(self) -> list[tuple[int | None, Any]]:
         cache = self.cache

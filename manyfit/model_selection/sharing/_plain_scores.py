@@ -1,0 +1,166 @@
+"""Scores of single fits, whose targets are checked once for all settings.
+
+scikit-learn's metrics check targets and predictions in each call, which for some thousand rows takes far
+longer than their formulas. The formulas here are scikit-learn's, in its order, so that scores are equal to
+the bit. What they do not cover, and what scikit-learn might warn of, goes through its own metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import (
+    accuracy_score,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    root_mean_squared_error,
+)
+from sklearn.pipeline import Pipeline
+
+from manyfit._compat import (
+    PassthroughScorer,
+    is_multimetric,
+    metric_of_score,
+    routing_enabled,
+    scorer_parts,
+    scorers_by_name,
+)
+from manyfit.introspection.composites import last_step
+
+Array = NDArray[Any]
+
+# Up to so many rows scikit-learn does not ask whether labels are numbers of a regression.
+_FEW_ROWS = 20
+
+
+class CheckedTargets:
+    """Targets of some rows; `labels` and `numbers` are None where only scikit-learn's metric reads them."""
+
+    def __init__(self, y: Any) -> None:
+        self.y = y
+        array = y if isinstance(y, np.ndarray) else _array_of_series(y)
+        self._array = array if array is not None and array.ndim == 1 and array.size else None
+
+    @cached_property
+    def labels(self) -> Array | None:
+        """(n,), integers, bools or texts."""
+        array = self._array
+        return array if array is not None and array.dtype.kind in "biuU" and _are_classes(array) else None
+
+    @cached_property
+    def numbers(self) -> Array | None:
+        """(n, 1), finite numbers in float64."""
+        array = self._array
+        if array is None or not (array.dtype.kind in "iu" or array.dtype == np.float64):
+            return None
+        column = array.astype(np.float64, copy=False).reshape(-1, 1)
+        return column if np.isfinite(column).all() else None
+
+    @cached_property
+    def squares(self) -> float:
+        """The sum of squares of `numbers` about their mean."""
+        assert self.numbers is not None
+        return float(np.sum((self.numbers - np.average(self.numbers, axis=0)) ** 2, axis=0)[0])
+
+
+def _array_of_series(y: Any) -> Array | None:
+    """The values of a series of pandas that holds a NumPy array."""
+    holds_array = isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy")
+    return y.to_numpy() if holds_array else None
+
+
+def _are_classes(labels: Array) -> bool:
+    """Whether scikit-learn certainly takes labels for classes without a warning."""
+    return labels.size <= _FEW_ROWS or 2 * np.unique(labels).size <= labels.size
+
+
+def _accuracy(targets: CheckedTargets, predicted: Array) -> float | None:
+    labels = targets.labels
+    if labels is None or predicted.dtype != labels.dtype or not _are_classes(predicted):
+        return None
+    return float((labels == predicted).mean())
+
+
+def _from_residuals(formula: Callable[[CheckedTargets, Array], float | None]) -> Any:
+    """A metric of the residuals (n, 1) of finite predictions in float64."""
+
+    def metric(targets: CheckedTargets, predicted: Array) -> float | None:
+        numbers = targets.numbers
+        if numbers is None or predicted.dtype != np.float64 or not np.isfinite(predicted).all():
+            return None
+        with np.errstate(over="ignore"):
+            return formula(targets, numbers - predicted.reshape(-1, 1))
+
+    return metric
+
+
+def _r2(targets: CheckedTargets, residuals: Array) -> float | None:
+    numerator = float(np.sum(residuals**2, axis=0)[0])
+    if len(residuals) < 2 or targets.squares == 0.0 or numerator == 0.0:
+        return None
+    return 1.0 - numerator / targets.squares
+
+
+_FORMULAS: Mapping[Callable[..., Any], Callable[[CheckedTargets, Array], float | None]] = {
+    accuracy_score: _accuracy,
+    r2_score: _from_residuals(_r2),
+    mean_squared_error: _from_residuals(lambda _, R: float(np.average(R**2, axis=0)[0])),
+    root_mean_squared_error: _from_residuals(lambda _, R: float(np.sqrt(np.average(R**2, axis=0))[0])),
+    mean_absolute_error: _from_residuals(lambda _, R: float(np.average(np.abs(R), axis=0)[0])),
+}
+
+
+class PlainScorer:
+    """The scorers of a search, each of which is a metric above, without options, of what ``predict`` returns.
+
+    `metrics`: metric and sign by name.
+    """
+
+    def __init__(self, metrics: Mapping[str, tuple[Callable[..., Any], float]], multimetric: bool) -> None:
+        self._metrics, self._multimetric = metrics, multimetric
+
+    def __call__(self, model: Any, X: Any, targets: CheckedTargets) -> Any:
+        """The score of a fitted model, or a dict of scores by name, as scikit-learn's scorer gives it."""
+        predicted = model.predict(X)
+        scores = {
+            name: sign * _score(metric, targets, predicted) for name, (metric, sign) in self._metrics.items()
+        }
+        return scores if self._multimetric else scores["score"]
+
+
+def _score(metric: Callable[..., Any], targets: CheckedTargets, predicted: Any) -> float:
+    found = None
+    if type(predicted) is np.ndarray and predicted.ndim == 1 and predicted.shape == np.shape(targets.y):
+        found = _FORMULAS[metric](targets, predicted)
+    return float(metric(targets.y, predicted)) if found is None else found
+
+
+def plain_scorer(scorer: Any, estimator: Any) -> PlainScorer | None:
+    """The `PlainScorer` of a search for an estimator; None if a scorer needs scikit-learn's own call.
+
+    With metadata routing, a scorer also asks all steps for their requests.
+    """
+    if routing_enabled():
+        return None
+    found = {name: _metric(one, estimator) for name, one in scorers_by_name(scorer).items()}
+    known = {name: one for name, one in found.items() if one is not None and one[0] in _FORMULAS}
+    return PlainScorer(known, is_multimetric(scorer)) if len(known) == len(found) else None
+
+
+def _metric(scorer: Any, estimator: Any) -> tuple[Callable[..., Any], float] | None:
+    """Metric and sign of a scorer that reads what ``predict`` returns, without options."""
+    if isinstance(scorer, PassthroughScorer):
+        # A pipeline scores with its last step.
+        scored = last_step(estimator) if type(estimator) is Pipeline else estimator
+        metric = metric_of_score(type(scored))
+        return None if metric is None else (metric, 1.0)
+    parts = scorer_parts(scorer)
+    if parts is None:
+        return None
+    metric, sign, options, response = parts
+    return (metric, sign) if response == "predict" and not options else None
