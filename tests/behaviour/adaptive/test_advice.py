@@ -34,6 +34,14 @@ def lines(said, text):
     return [line for line in said if text in line]
 
 
+def test_scores_as_large_as_numbers_can_be_are_compared_without_a_warning():
+    results = {"params": [{"alpha": 1.0}, {"alpha": 2.0}], "mean_test_score": [0.0, -0.1]}
+    results |= {f"split{i}_test_score": [0.0, score] for i, score in enumerate([-1e200, 1e200])}
+    search = SimpleNamespace(best_index_=0, n_splits_=2, estimator=Ridge(), cv=2)
+    with np.errstate(all="raise"):
+        assert lines(advise(search, results, "score", X), NOISE)
+
+
 def test_a_best_value_at_either_edge():
     assert lines(advice(Ridge(), {"alpha": [10.0, 100.0, 1000.0]}), EDGE) == [
         "The best alpha, 10, is the smallest of 3 values: smaller ones may score better."

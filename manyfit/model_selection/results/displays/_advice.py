@@ -108,8 +108,8 @@ def _noise(folds: Floats, best: int, ratio: float) -> list[str]:
     if folds.shape[1] < 2:
         return []
     others = np.delete(folds, best, axis=0)
-    differences = folds[best] - others
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):  # also where scores are as large as numbers can be
+        differences = folds[best] - others
         error = standard_errors(differences, "corrected t", ratio)
         near = int(np.count_nonzero(differences.mean(axis=1) <= error))
     if not near:
