@@ -84,6 +84,7 @@ def timed(
         "failure": None,
         "peak": None,
     }
+    why = "TooLong"
     try:
         if expected is not None and expected * len(first) > limit:
             raise NoTime(f"{expected * len(first):.0f} s for {len(first)} settings, with {limit:.0f} s left")
@@ -100,10 +101,11 @@ def timed(
             if again:
                 _again(row, search, first, settings, end)
     except Exception as error:
-        if row["seconds"] is None:
-            row["failure"] = describe(error)
-    if again and row["runs"] == 1:
-        row["failure"] = f"TooLong: only the first run, {row['first']:.3g} s with the time to compile kernels"
+        why = describe(error)
+    if row["seconds"] is None:
+        row["failure"] = why
+    elif again and row["runs"] == 1:
+        row["failure"] = f"{why}: only the first run, {row['seconds']:.3g} s with the time to compile kernels"
         row |= {"seconds": None, "whole": None, "settings_run": 0}
     return row
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import types
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from benchmarks.gpu import _compared, _memory, _seen, _timed, _verdicts
@@ -109,6 +111,20 @@ def test_the_peak_is_kept_also_of_what_fails():
 
     row = _timed.timed(search, [{}], [{}], 10.0, memory=memory)
     assert row["peak"] == 12 and told == ["mark"] and "too much" in row["failure"]
+
+
+def test_a_first_run_is_not_timed_and_what_ended_the_second_is_kept(monkeypatch):
+    answer = SimpleNamespace(splits=np.ones((2, 1)), keys=["a"])
+    monkeypatch.setattr(_timed, "read_search", lambda _: answer)
+    runs = iter([None, MemoryError("too much")])
+
+    def search(settings):
+        if (error := next(runs)) is not None:
+            raise error
+
+    row = _timed.timed(search, [{}], [{}], 10.0)
+    assert row["seconds"] is None and row["runs"] == 1
+    assert row["failure"].startswith("MemoryError: too much: only the first run, ")
 
 
 def test_a_trace_is_read(tmp_path):
