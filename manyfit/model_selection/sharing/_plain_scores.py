@@ -2,7 +2,7 @@
 
 scikit-learn's metrics check targets and predictions in each call, which for some thousand rows takes far
 longer than their formulas. The formulas here are scikit-learn's, in its order, so that scores are equal to
-the bit. What they do not cover, and what scikit-learn might warn of, goes through its own metric.
+the bit. What they do not cover, and what scikit-learn or NumPy might warn of, goes through its own metric.
 """
 
 from __future__ import annotations
@@ -39,39 +39,45 @@ _FEW_ROWS = 20
 
 
 class CheckedTargets:
-    """Targets of some rows; `labels` and `numbers` are None where only scikit-learn's metric reads them."""
+    """Targets of some rows; `labels` and `numbers` are None where only scikit-learn's metric reads them.
+
+    `array`: their values, (n,), n > 0; None if they are not in an array or a series of one.
+    """
 
     def __init__(self, y: Any) -> None:
-        self.y = y
-        array = y if isinstance(y, np.ndarray) else _array_of_series(y)
-        self._array = array if array is not None and array.ndim == 1 and array.size else None
+        self.y, array = y, _array_of(y)
+        self.array = array if array is not None and array.ndim == 1 and array.size else None
 
     @cached_property
     def labels(self) -> Array | None:
         """(n,), integers, bools or texts."""
-        array = self._array
+        array = self.array
         return array if array is not None and array.dtype.kind in "biuU" and _are_classes(array) else None
 
     @cached_property
     def numbers(self) -> Array | None:
         """(n, 1), finite numbers in float64."""
-        array = self._array
+        array = self.array
         if array is None or not (array.dtype.kind in "iu" or array.dtype == np.float64):
             return None
         column = array.astype(np.float64, copy=False).reshape(-1, 1)
         return column if np.isfinite(column).all() else None
 
     @cached_property
-    def squares(self) -> float:
-        """The sum of squares of `numbers` about their mean."""
+    def squares(self) -> Any:
+        """The sum of squares of `numbers` about their mean, a scalar of NumPy."""
         assert self.numbers is not None
-        return float(np.sum((self.numbers - np.average(self.numbers, axis=0)) ** 2, axis=0)[0])
+        return np.sum((self.numbers - np.average(self.numbers, axis=0)) ** 2, axis=0)[0]
 
 
-def _array_of_series(y: Any) -> Array | None:
-    """The values of a series of pandas that holds a NumPy array."""
-    holds_array = isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy")
-    return y.to_numpy() if holds_array else None
+def _array_of(y: Any) -> Array | None:
+    """An array of NumPy, or the one that a series of pandas holds.
+
+    None for subclasses: scikit-learn reads the values that a masked array hides, for one.
+    """
+    if isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    return y if type(y) is np.ndarray else None
 
 
 def _are_classes(labels: Array) -> bool:
@@ -93,17 +99,20 @@ def _from_residuals(formula: Callable[[CheckedTargets, Array], float | None]) ->
         numbers = targets.numbers
         if numbers is None or predicted.dtype != np.float64 or not np.isfinite(predicted).all():
             return None
-        with np.errstate(over="ignore"):
-            return formula(targets, numbers - predicted.reshape(-1, 1))
+        try:
+            with np.errstate(all="raise"):
+                return formula(targets, numbers - predicted.reshape(-1, 1))
+        except FloatingPointError:
+            return None
 
     return metric
 
 
 def _r2(targets: CheckedTargets, residuals: Array) -> float | None:
-    numerator = float(np.sum(residuals**2, axis=0)[0])
+    numerator = np.sum(residuals**2, axis=0)[0]
     if len(residuals) < 2 or targets.squares == 0.0 or numerator == 0.0:
         return None
-    return 1.0 - numerator / targets.squares
+    return float(1.0 - numerator / targets.squares)
 
 
 _FORMULAS: Mapping[Callable[..., Any], Callable[[CheckedTargets, Array], float | None]] = {
@@ -135,7 +144,8 @@ class PlainScorer:
 
 def _score(metric: Callable[..., Any], targets: CheckedTargets, predicted: Any) -> float:
     found = None
-    if type(predicted) is np.ndarray and predicted.ndim == 1 and predicted.shape == np.shape(targets.y):
+    array = targets.array
+    if array is not None and type(predicted) is np.ndarray and predicted.shape == array.shape:
         found = _FORMULAS[metric](targets, predicted)
     return float(metric(targets.y, predicted)) if found is None else found
 

@@ -145,4 +145,6 @@ def as_good_as_best(
     for (c, _), doubt in doubts.items():
         means[c] += np.nan_to_num(doubt.get(name, 0.0)) / n_splits
     left = means + means[best]
-    return [int(c) for c in np.flatnonzero((scores[best] - scores <= left) & (left > 0.0)) if c != best]
+    with np.errstate(invalid="ignore"):  # infinite scores, of residuals that overflow
+        close = scores[best] - scores <= left
+    return [int(c) for c in np.flatnonzero(close & (left > 0.0)) if c != best]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import sklearn.model_selection
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import HuberRegressor, PoissonRegressor
@@ -17,11 +18,13 @@ from sklearn.metrics import (
     f1_score,
     get_scorer,
     make_scorer,
+    mean_absolute_error,
     mean_squared_error,
     r2_score,
     root_mean_squared_error,
 )
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
+from sklearn.multiclass import OutputCodeClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -29,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit.model_selection import cross_validate
+from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing import _plain_scores
 from manyfit.model_selection.sharing._plain_scores import CheckedTargets, plain_scorer
 
@@ -55,6 +58,7 @@ LABELS = {
     "nullable series": pd.Series(CODES, dtype="Int64"),
     "column": CODES[:, None],
     "almost all different": np.r_[np.arange(100), np.arange(20)],
+    "masked": np.ma.array(CODES, mask=X[:, 2] > 0),
 }
 TARGETS = {
     "numbers": NUMBERS,
@@ -68,7 +72,15 @@ TARGETS = {
     "constant": np.full(120, 3.0),
     "far from zero": NUMBERS + 1e9,
     "huge": NUMBERS * 1e160,
+    "some huge": np.where(NUMBERS > 1, NUMBERS * 1e200, NUMBERS),
+    "tiny": NUMBERS * 1e-170,
+    "masked": np.ma.array(NUMBERS, mask=X[:, 2] > 0),
 }
+TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
+CLASSIFIER = OutputCodeClassifier(TREE, random_state=0)
+REGRESSOR = TransformedTargetRegressor(
+    DecisionTreeRegressor(max_depth=2, random_state=0), func=np.negative, inverse_func=np.negative
+)
 OF_LABELS = [None, "accuracy", ["accuracy", "f1_macro"], make_scorer(accuracy_score, normalize=False)]
 OF_NUMBERS = [
     None,
@@ -80,15 +92,20 @@ OF_NUMBERS = [
 ]  # fmt: skip
 
 
-def same_as_sklearn(estimator, y, scoring, cv=FOUR, X=X, **options):
-    """Compare scores, to the bit, warnings and errors of both libraries."""
+def same_as_sklearn(estimator, y, scoring, cv=FOUR, X=X, params=None, **options):
+    """Compare scores, to the bit, warnings and errors of searches of both libraries.
+
+    They have two settings, since scikit-learn's own function makes the fits of a single one. No family knows
+    the estimators, or their fits would be shared.
+    """
     found = []
-    for library in (sklearn.model_selection.cross_validate, cross_validate):
+    for Search in (sklearn.model_selection.GridSearchCV, GridSearchCV):
+        search = Search(clone(estimator), [{}, {}], scoring=scoring, cv=cv, refit=False, **options)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                out = library(clone(estimator), X, y, scoring=scoring, cv=cv, **options)
-            except ValueError as error:
+                out = search.fit(X, y, **(params or {})).cv_results_
+            except (ValueError, FloatingPointError) as error:
                 out = {"error": str(error).partition("\n")[0]}
         scores = {name: value for name, value in out.items() if not name.endswith("_time")}
         found.append((scores, sorted((str(w.message), w.category.__name__) for w in caught)))
@@ -99,16 +116,22 @@ def same_as_sklearn(estimator, y, scoring, cv=FOUR, X=X, **options):
     assert warned == also
 
 
+def test_searches_use_the_formulas(monkeypatch):
+    monkeypatch.setitem(_plain_scores._FORMULAS, accuracy_score, lambda *_: 0.125)
+    search = GridSearchCV(CLASSIFIER, [{}, {}], refit=False).fit(X, CODES)
+    assert search.cv_results_["mean_test_score"].tolist() == [0.125, 0.125]
+
+
 @pytest.mark.parametrize("scoring", OF_LABELS, ids=str)
 @pytest.mark.parametrize("y", LABELS.values(), ids=LABELS)
 def test_labels(y, scoring):
-    same_as_sklearn(DecisionTreeClassifier(max_depth=2, random_state=0), y, scoring, return_train_score=True)
+    same_as_sklearn(CLASSIFIER, y, scoring, return_train_score=True)
 
 
 @pytest.mark.parametrize("scoring", OF_NUMBERS, ids=str)
 @pytest.mark.parametrize("y", TARGETS.values(), ids=TARGETS)
 def test_numbers(y, scoring):
-    same_as_sklearn(DecisionTreeRegressor(max_depth=2, random_state=0), y, scoring, return_train_score=True)
+    same_as_sklearn(REGRESSOR, y, scoring, return_train_score=True)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +141,13 @@ def test_few_rows_to_score(cv):
     some = slice(0, 60) if cv.get_n_splits(X) > 3 else slice(None)
     same_as_sklearn(HuberRegressor(), NUMBERS[some], "r2", cv, X[some])
     same_as_sklearn(GaussianNB(), CODES[some], "accuracy", cv, X[some])
+
+
+@pytest.mark.parametrize("settings", [{"under": "warn"}, {"all": "raise"}, {"all": "ignore"}], ids=str)
+@pytest.mark.parametrize("scale", [1e-170, 1.0, 1e160])
+def test_what_numpy_warns_of(scale, settings):
+    with np.errstate(**settings):
+        same_as_sklearn(REGRESSOR, NUMBERS * scale, OF_NUMBERS[2])
 
 
 class _OwnScore(DecisionTreeClassifier):
@@ -171,10 +201,7 @@ def test_predictions_that_draw_are_made_once():
     # Its labels are objects, which go through scikit-learn's metric.
     estimator = DummyClassifier(strategy="uniform", random_state=np.random.RandomState(0))
     for y in (CODES, TEXTS.astype(object)):
-        np.random.seed(0)
-        theirs = sklearn.model_selection.cross_val_score(clone(estimator), X, y)
-        np.random.seed(0)
-        assert cross_validate(clone(estimator), X, y)["test_score"].tolist() == theirs.tolist()
+        same_as_sklearn(estimator, y, "accuracy", return_train_score=True)
 
 
 def test_which_scorers_are_plain():
@@ -199,6 +226,11 @@ def test_which_scorers_are_plain():
         (CODES, CODES[::-1].astype(np.int32), accuracy_score, False),
         (TEXTS.astype(object), TEXTS.astype(object), accuracy_score, False),
         (np.arange(100), np.arange(100), accuracy_score, False),
+        (np.ma.array(CODES), CODES[::-1], accuracy_score, False),
+        (np.ma.array(NUMBERS), NUMBERS[::-1], r2_score, False),
+        (1e160 * NUMBERS, NUMBERS[::-1], mean_squared_error, False),
+        (1e160 * NUMBERS, NUMBERS[::-1], mean_absolute_error, True),
+        (np.array([0.0, 1e-160]), np.array([1.0, 1e150]), r2_score, False),
         (NUMBERS, NUMBERS[::-1], r2_score, True),
         (NUMBERS, NUMBERS, r2_score, False),
         (NUMBERS, NUMBERS[::-1].astype(np.float32), r2_score, False),
