@@ -45,6 +45,7 @@ __all__ = [
     "tree_with_nodes",
     "unknown_warning",
     "validate_parameters",
+    "why_names_are_refused",
     "wrap_output",
 ]
 
@@ -86,6 +87,15 @@ def check_parameters(estimator: Any, names: Collection[str] | None = None) -> st
         names = [name for name in constraints if hasattr(estimator, name)] if names is None else names
         given = {name: getattr(estimator, name) for name in names if name in constraints}
         validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
+    except Exception as error:  # scikit-learn raises it again in its own fit
+        return str(error)
+    return None
+
+
+def why_names_are_refused(composite: Any, names: Iterable[str]) -> str | None:
+    """The reason why the fit of a composite refuses the names of its parts, or None."""
+    try:
+        composite._validate_names([*names])
     except Exception as error:  # scikit-learn raises it again in its own fit
         return str(error)
     return None

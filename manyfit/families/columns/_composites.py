@@ -13,7 +13,12 @@ from sklearn import get_config
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit._compat import check_parameters, column_indices, own_output_container
+from manyfit._compat import (
+    check_parameters,
+    column_indices,
+    own_output_container,
+    why_names_are_refused,
+)
 from manyfit.families.protocol import ColumnStep, affine_step_of, column_step_of, register_column_step
 from manyfit.folds import (
     FoldColumns,
@@ -155,6 +160,12 @@ def _weights(step: Any, names: Iterable[str] | None = None) -> dict[str, float]:
     return weights
 
 
+def _require_names(step: Any, names: Iterable[str]) -> None:
+    why = why_names_are_refused(step, names)
+    if why is not None:
+        raise Unsupported(f"scikit-learn refuses a name: {why}")
+
+
 class ColumnTransformerStep(ColumnStep):
     """ColumnTransformer (1.9): columns by name, position, mask or dtype."""
 
@@ -164,6 +175,7 @@ class ColumnTransformerStep(ColumnStep):
         if step.verbose:
             raise Unsupported("ColumnTransformer is verbose")
         _weights(step)
+        _require_names(step, [name for name, _, _ in step.transformers])
         for _, transformer, columns in step.transformers:
             if callable(columns) and type(columns) is not make_column_selector:
                 raise Unsupported("columns are chosen by a function that is no make_column_selector")
@@ -235,6 +247,7 @@ class FeatureUnionStep(ColumnStep):
         if step.verbose:
             raise Unsupported("FeatureUnion is verbose")
         _weights(step)
+        _require_names(step, [name for name, _ in step.transformer_list])
         for _, transformer in step.transformer_list:
             check_step(transformer)
 
@@ -252,6 +265,7 @@ class PipelineStep(ColumnStep):
     def check(self, step: Any) -> None:
         if step.memory is not None or step.verbose or getattr(step, "transform_input", None) is not None:
             raise Unsupported("a nested pipeline has memory, verbose or transform_input")
+        _require_names(step, [name for name, _ in step.steps])
         for _, inner in step.steps:
             check_step(inner)
 

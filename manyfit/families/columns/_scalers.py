@@ -78,6 +78,8 @@ class MinMaxScalerStep(_Scaler):
 
     def learn(self, step: Any, known: KnownNumbers) -> tuple[float, float]:
         low, high = map(float, step.feature_range)
+        if not low < high:
+            raise Unsupported("feature_range is not in order")
         smallest, spread = known.low, known.high - known.low
         spread = 1.0 if spread < MIN_SCALE_EPS * EPS else spread
         scale = spread / (high - low)

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from manyfit._compat import has_callbacks
+from manyfit._compat import has_callbacks, why_names_are_refused
 from manyfit.families import wrapper_of
 from manyfit.folds import Unsupported
 from manyfit.introspection.composites import build_setting
@@ -227,6 +227,9 @@ def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
         steps = [(name, step) for name, step in estimator.steps]
     except (TypeError, ValueError):  # its fit raises
         raise Unsupported("the steps of the pipeline are no pairs of a name and an estimator") from None
+    why = why_names_are_refused(estimator, [name for name, _ in steps])
+    if why is not None:
+        raise Unsupported(f"scikit-learn refuses a name: {why}")
     for j, (name, step) in enumerate(steps):
         inner = f"{path}__{name}" if path else name
         yield from _flatten(inner, step, last=last and j == len(steps) - 1)

@@ -6,7 +6,7 @@ import copy
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -233,9 +233,11 @@ def data_bytes(X: Any) -> int | None:
         return nbytes_of(X)
     if isinstance(X, list | tuple | range):
         return 8 * len(X)
-    if callable(getattr(X, "memory_usage", None)):  # pandas
-        return int(np.sum(X.memory_usage()))  # one number for a series, one a column for a frame
-    if callable(getattr(X, "estimated_size", None)):  # polars
-        return int(X.estimated_size())
-    size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)
-    return int(size) if isinstance(size, Integral) else None
+    with suppress(Exception):  # a class of a user, whose attributes of these names may be anything
+        if callable(getattr(X, "memory_usage", None)):  # pandas
+            return int(np.sum(X.memory_usage()))  # one number for a series, one a column for a frame
+        if callable(getattr(X, "estimated_size", None)):  # polars
+            return int(X.estimated_size())
+        size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)
+        return int(size) if isinstance(size, Integral) else None
+    return None

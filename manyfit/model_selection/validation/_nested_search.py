@@ -30,6 +30,7 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._moments import MOMENTS
 
 # Parameters of a search that may have any value; others change what its fit does.
@@ -39,6 +40,8 @@ _FREE = {
 }  # fmt: skip
 # Settings that score the same in the inner splits, but for rounding, may differ by so much in the outer one.
 SAME = 1e-9
+# The key of warnings.
+_SPLITS = "splits"
 
 
 def answer_nested_search(job: Job) -> tuple[list[Result], Plan, Report] | None:
@@ -47,15 +50,20 @@ def answer_nested_search(job: Job) -> tuple[list[Result], Plan, Report] | None:
     All settings are scored on all inner splits and on the outer ones, in the same passes. The search's choice
     and its score follow: no search is fitted, and nothing refitted.
     """
+    drawn = DeferredWarnings()  # of the inner splits, which single fits draw again
     try:
-        return _answer(job, job.estimator)
+        answer = _answer(job, job.estimator, drawn)
     except Exception:  # also errors of scikit-learn's own, which the fits will raise
+        drawn.emit(())
         return None
+    drawn.emit((_SPLITS,))
+    return answer
 
 
-def _answer(job: Job, search: Any) -> tuple[list[Result], Plan, Report]:
+def _answer(job: Job, search: Any, drawn: DeferredWarnings) -> tuple[list[Result], Plan, Report]:
     outer = _require_plain(job, search)
-    pairs = list(_all_splits(job, search))
+    with drawn.under(_SPLITS):
+        pairs = list(_all_splits(job, search))
     splits = Splits.given([pair for of_outer in pairs for pair in of_outer], job.splits.n_samples)
     inner = check_scoring(search.estimator, scoring=search.scoring)
     scorer = check_scoring(search.estimator, scoring={"inner": inner, "outer": outer or inner})

@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn import config_context, model_selection
 from sklearn.compose import make_column_transformer
 from sklearn.feature_selection import VarianceThreshold
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 
@@ -79,6 +79,31 @@ def test_sparse(container):
     for first in (MaxAbsScaler(), VarianceThreshold()):
         both(make_pipeline(first, Ridge()), {"ridge__alpha": [0.1, 1.0]}, sparse)
         both(make_pipeline(first, RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}, sparse)
+
+
+class _Rows:
+    """Rows in a class of a user, with a meaning of its own for names of sizes."""
+
+    def __init__(self, rows):
+        self.rows, self.shape = rows, rows.shape
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.rows, dtype)
+
+    def memory_usage(self):
+        return "much"
+
+
+def test_rows_of_a_class_that_does_not_tell_its_size():
+    for first in (VarianceThreshold(), StandardScaler()):
+        pipeline = make_pipeline(first, LogisticRegression())
+        both(pipeline, {"logisticregression__C": [0.1, 1.0]}, _Rows(X), (Y > 0).astype(int))
 
 
 def test_frames_are_copied_only_where_steps_are_shared(monkeypatch):

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import model_selection
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import KFold
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyfit import metrics
 from manyfit import model_selection as ours
@@ -46,6 +47,17 @@ CASES = {
         {"verbose": [False]}, X, Y, {}, "All the 5 fits failed"),
     "a step that is an array": (Pipeline([("a", X), ("b", Ridge())]),
         {"verbose": [False]}, X, Y, {}, "All the 5 fits failed"),
+    "one name for two steps": (Pipeline([("a", StandardScaler()), ("a", Ridge())]),
+        {"verbose": [False]}, X, Y, {"refit": False}, "Names provided are not unique"),
+    "the name of a parameter for a step": (Pipeline([("memory", StandardScaler()), ("a", Ridge())]),
+        {"a__alpha": [0.1, 1.0]}, X, Y, {"refit": False}, "conflict with constructor arguments"),
+    "one name for two transformers": (
+        make_pipeline(ColumnTransformer([("a", StandardScaler(), [0]), ("a", PCA(), [1, 2])]), Ridge()),
+        {"ridge__alpha": [0.1, 1.0]}, X, Y, {"refit": False}, "Names provided are not unique"),
+    "one name in a union": (make_pipeline(FeatureUnion([("a", PCA()), ("a", StandardScaler())]), Ridge()),
+        {"ridge__alpha": [0.1, 1.0]}, X, Y, {"refit": False}, "Names provided are not unique"),
+    "a range in reverse": (make_pipeline(MinMaxScaler((1, 0)), Ridge()),
+        {"ridge__alpha": [0.1, 1.0]}, X, Y, {"refit": False}, "Minimum of desired feature range"),
     "too many components": (PIPE, {"pca__n_components": [77]}, X, Y,
         {}, "n_components=77 must be between 0 and"),
     "NaN": (Ridge(), ALPHAS, NAN, Y, {}, "Input X contains NaN"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import model_selection
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -124,6 +127,26 @@ def test_warnings_are_those_of_the_fits(answers):
         cross_val_score(GridSearchCV(Ridge(), GRID, cv=2), X, y, cv=[(np.arange(70), [71])])
     assert len(caught) == 1
     assert answers == [None]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [(RidgeClassifier(), {"alpha": [1.0, 10.0]}), (GaussianNB(), {"var_smoothing": [1e-3, 1e-1]})],
+    ids=["shared", "fitted"],
+)
+def test_splits_warn_as_often_as_in_scikit_learn(estimator, grid, answers):
+    X, y = _data()
+    labels = (y > 2.0).astype(int)
+    labels[:3] = 2  # fewer rows than inner splits
+    found = []
+    for function in (model_selection.cross_validate, cross_validate):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(Reference(estimator, grid), X, labels, cv=KFold(3, shuffle=True, random_state=0))
+        found.append([str(one.message) for one in caught])
+    assert len(found[0]) == 2  # one outer training part has no such row
+    assert found[0] == found[1]
+    assert (answers == [None]) == isinstance(estimator, GaussianNB)
 
 
 def test_groups_of_the_outer_splits(answers):
