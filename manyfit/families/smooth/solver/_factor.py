@@ -97,7 +97,7 @@ def _solved(factor: Array, b: Array) -> Array:
     """The solution of ``L L' x = b``; `b` is overwritten.
 
     `cho_solve` looks for LAPACK's function each time, which takes longer than a small solution. That function
-    is made for many right-hand sides: for one, and a large factor, two of BLAS are several times faster.
+    is made for many right-hand sides: for one, and a large factor, two calls of BLAS take less time.
     """
     double = factor.dtype == np.float64
     if b.size > ONE_CALL:
