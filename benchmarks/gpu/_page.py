@@ -53,6 +53,4 @@ def _time(found: dict[str, dict[str, Any]], name: str) -> str:
     seconds = _seconds(found, name)
     if seconds is None:
         return "-"
-    # Older results do not say how many runs there were.
-    first = " (first run)" if found[name].get("runs") == 1 else ""
-    return ("" if found[name]["share"] == 1 else "about ") + as_seconds(seconds) + first
+    return ("" if found[name]["share"] == 1 else "about ") + as_seconds(seconds)

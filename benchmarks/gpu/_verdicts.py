@@ -26,7 +26,7 @@ def verdicts(rows: Sequence[Row], own: Sequence[str]) -> list[Verdict]:
         largest = list(cases.values())[-1]
         if problem in own:
             # Settings take different times, so that some of them do not tell the time of all.
-            alike = [name for name in (CUML_DEVICE,) if same_settings(largest, name)]
+            alike = [CUML_DEVICE] if same_settings(largest, CUML_DEVICE) else []
             found.append(_not_slower(problem, largest, alike, ONE_BY_ONE))
             continue
         others = [name for name in largest if name not in (OURS,) and not name.startswith("manyfit")]

@@ -96,6 +96,7 @@ class _DeviceSums:
         Z = xp.empty((n_rows(block), d + 1), dtype=self._dtype, device=self._place)
         for A, start, stop in ((self._X, 0, p), (self._Y, p, d)):
             part = take_rows(A, block)
+            # The subtraction converts float32 in the same call.
             part = part if xp.isdtype(part.dtype, "real floating") else self._float(part)
             Z[:, start:stop] = part - shift[start:stop]
         Z[:, d] = 1.0

@@ -24,8 +24,8 @@ from manyfit.folds.passes._device import (
 from manyfit.folds.passes._protocol import Curvature, Residual
 from manyfit.folds.splits._atoms import Array, Rows
 
-# Numbers of a pass over a small X, with its rows, which are kept beside X: 256 MiB of float64. Beyond, a
-# device computes for longer than it takes to start the calls.
+# Numbers of a pass over a small X, with its rows, which are kept beside X: 256 MiB of float64. More would be
+# much of the memory of a small device.
 SMALL_VALUES = 2**25
 
 
