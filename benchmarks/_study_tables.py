@@ -29,8 +29,14 @@ def everyday(results: Results) -> list[Cells]:
         }
         for row in found["rows"]
     ]
-    means = {head: rounded(found["found"][clock]["geometric_mean"]) for head, clock in _CLOCKS.items()}
-    return [*rows, dict.fromkeys(rows[0], "-") | {"Search": "geometric mean", **means}]
+    found, empty = found["found"], dict.fromkeys(rows[0], "-")
+    alone = {head: rounded(found["one_by_one"][clock][1]) for head, clock in _CLOCKS.items()}
+    means = {head: rounded(found[clock]["geometric_mean"]) for head, clock in _CLOCKS.items()}
+    return [
+        *rows,
+        empty | {"Search": "geometric mean, one by one", **alone},
+        empty | {"Search": "geometric mean", **means},
+    ]
 
 
 def threads(results: Results) -> list[Cells]:

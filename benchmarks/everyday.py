@@ -11,7 +11,7 @@ from benchmarks._benchmark import register
 from benchmarks._compare import largest_difference
 from benchmarks._in_turn import Measured, Request, Side, side
 from benchmarks._study import Column, Findings, Study, Tell
-from benchmarks._verdict import at_most
+from benchmarks._verdict import at_least, at_most
 from benchmarks.everyday_cases._all import CASES
 
 SLOW = 0.95
@@ -19,8 +19,10 @@ SLOW = 0.95
 _ROUNDS, _MOST_ROUNDS, _NEAR = 2, 4, 1.05
 # A number of jobs that took so many times the least of another in all its runs is run no more.
 _CLEARLY = 1.2
-# A search that looks slow is run more often: the least of a few rounds varies by as much on two cores.
-_ROUNDS_IN_DOUBT = 12
+# A search that looks slow is run more often: the least of a few rounds varies by as much on two cores. So is
+# one whose fits scikit-learn makes one by one: both libraries take almost as long.
+_ROUNDS_IN_DOUBT, _ROUNDS_ONE_BY_ONE = 12, 8
+ONE_BY_ONE = "one by one"
 _LIBRARIES = ("sklearn", "manyfit")
 _CLOCKS: tuple[Literal["cpu", "wall"], ...] = ("cpu", "wall")
 _JOBS: Sequence[int | None] = (None, -1)
@@ -81,6 +83,8 @@ def _alternate(sides: dict[str, Side], name: str, quick: bool) -> Runs:
 
 def _is_enough(runs: Runs, n_rounds: int) -> bool:
     settled = n_rounds >= _MOST_ROUNDS or all(_is_settled(runs, library) for library in _LIBRARIES)
+    if ONE_BY_ONE in runs["manyfit", None][0].kinds:
+        settled = n_rounds >= _ROUNDS_ONE_BY_ONE
     return settled and not _looks_slow(runs)
 
 
@@ -138,12 +142,24 @@ def _findings(rows: list[dict[str, Any]]) -> Findings:
             "median": statistics.median(times),
             "slow": {row["search"]: row[f"times_{clock}"] for row in rows if row[f"times_{clock}"] < SLOW},
         }
-    verdict = at_most(
-        f"searches under {SLOW:g} times scikit-learn: none", len(found["cpu"]["slow"]), 0, "searches"
-    )
     notes = (*_NOTES, *(_conclusion(clock, found[clock]) for clock in _CLOCKS))
     found["n_jobs"] = [str(n_jobs) for n_jobs in _JOBS]
-    return Findings(rows, _COLUMNS, found, notes, [verdict])
+    alone = [row for row in rows if row["served"] == ONE_BY_ONE]
+    found["one_by_one"] = {clock: _least_and_mean(alone, clock) for clock in _CLOCKS} if alone else {}
+    least, mean = found["one_by_one"].get("wall", (None, None))
+    slow = len(found["cpu"]["slow"])
+    verdicts = [
+        at_most(f"searches under {SLOW:g} times scikit-learn: none", slow, 0, "searches"),
+        at_least("fits one by one, each search on the wall: 1 time", least, 1.0, "times"),
+        at_least("the same, geometric mean: 1.1 times", mean, 1.1, "times"),
+    ]
+    return Findings(rows, _COLUMNS, found, notes, verdicts)
+
+
+def _least_and_mean(rows: Sequence[dict[str, Any]], clock: str) -> tuple[float, float]:
+    """How many times less searches take: the least, and the geometric mean."""
+    times = [row[f"times_{clock}"] for row in rows]
+    return min(times), statistics.geometric_mean(times)
 
 
 def _conclusion(clock: str, found: dict[str, Any]) -> str:

@@ -2,15 +2,28 @@
 
 from typing import Any
 
+from joblib._parallel_backends import LokyBackend
 from joblib.parallel import get_active_backend
 
-__all__ = ["dispatch_more", "drop_ready_batches", "fail_parallel", "joblib_is_local"]
+__all__ = [
+    "dispatch_more",
+    "drop_ready_batches",
+    "fail_parallel",
+    "joblib_is_local",
+    "joblib_starts_processes",
+]
 
 
 def joblib_is_local() -> bool:
     """Whether joblib's active backend is one of its own, all of which work on this machine."""
     backend, _ = get_active_backend()
     return type(backend).__module__ == "joblib._parallel_backends"
+
+
+def joblib_starts_processes() -> bool:
+    """Whether joblib's active backend runs tasks in processes of its own: loky."""
+    backend, _ = get_active_backend()
+    return isinstance(backend, LokyBackend)
 
 
 def fail_parallel(callback: Any, outcome: Any) -> None:

@@ -64,6 +64,15 @@ def test_a_slow_search_is_named():
     assert found.verdicts[0].met is False
 
 
+def test_fits_one_by_one_are_judged_by_themselves():
+    rows = [everyday._row("a", _runs([2.2], [2.0])), everyday._row("b", _runs([1.0], [2.0]))]
+    rows[0]["served"] = everyday.ONE_BY_ONE
+    found = everyday._findings(rows)
+    assert found.found["one_by_one"]["wall"] == pytest.approx((1.1, 1.1))
+    assert [one.met for one in found.verdicts] == [False, True, True]
+    assert [one.met for one in everyday._findings(rows[1:]).verdicts] == [False, None, None]
+
+
 def test_rounds_end_where_the_best_two_agree():
     assert everyday._is_settled(_runs([2.0, 1.0, 1.01], [1.0]), "sklearn")
     assert not everyday._is_settled(_runs([2.0, 1.0], [1.0]), "sklearn")
@@ -86,17 +95,18 @@ def test_searches_that_look_slow_run_again_after_all_others(monkeypatch):
 
 def test_a_search_that_looks_slow_is_run_more_often():
     class Recorded:
-        def __init__(self, seconds):
-            self.seconds = seconds
+        def __init__(self, seconds, *kinds):
+            self.seconds, self.kinds = seconds, kinds
 
         def run(self, request):
-            return Measured(next(self.seconds), 1.0)
+            return Measured(next(self.seconds), 1.0, kinds=self.kinds)
 
-    def rounds(ours):
-        sides = {"sklearn": Recorded(itertools.repeat(1.0)), "manyfit": Recorded(iter(ours))}
+    def rounds(ours, *kinds):
+        sides = {"sklearn": Recorded(itertools.repeat(1.0)), "manyfit": Recorded(iter(ours), *kinds)}
         return len(everyday._alternate(sides, "ridge", False)["manyfit", None])
 
     assert rounds([1.0] * 40) == 2
+    assert rounds([1.0] * 40, everyday.ONE_BY_ONE) == everyday._ROUNDS_ONE_BY_ONE
     assert rounds([1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.0] + [1.2] * 40) == 5
     assert rounds([1.2] * 40) == everyday._ROUNDS_IN_DOUBT
 

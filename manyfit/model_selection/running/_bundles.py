@@ -16,7 +16,7 @@ from manyfit.model_selection.job._job import Pair, Result
 MOST_COUNTED = 100
 # A shorter bundle would cost more in sending it than workers lose if they do not end together; a longer one
 # would hold back results from the progress bar and the checkpoint.
-LEAST_SECONDS, MOST_SECONDS = 0.02, 0.5
+LEAST_SECONDS, MOST_SECONDS = 0.01, 0.5
 
 
 def training_rows(splits: Splits) -> Callable[[int], int]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-from manyfit._compat import fit_and_score_call, joblib_is_local
+from manyfit._compat import (
+    fit_and_score_call,
+    joblib_is_local,
+    joblib_starts_processes,
+)
 from manyfit.arrays import is_xp_array
 from manyfit.families import ContinuedFits, continued_fits, continuing
 from manyfit.introspection.composites import fails_with_its_parts
@@ -14,8 +19,9 @@ from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks,
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._bundles import Bundles, training_rows
-from manyfit.model_selection.running._sklearn_fits import make_fits
+from manyfit.model_selection.running._sklearn_fits import MOST_BYTES, FitInputs, InputFile, make_fits
 from manyfit.model_selection.sharing._fit_and_score import arguments_of_fit, arguments_of_fits, has_failed
+from manyfit.model_selection.sharing._fold_store import data_bytes
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, progress_of
 from manyfit.model_selection.strategies._strategy import RunContext, Strategy, WorkItem
@@ -102,17 +108,19 @@ class JoblibExecutor(Executor):
         bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=shown)
         sent: list[Sequence[Pair]] = []
         checks_once, checked = _checks_once(job), set[int]()
-        arguments = (_arguments(job, bundle, sent, checked) for bundle in bundles)
         batch_size: Any = "auto" if shown else 1
-        for number, results, seconds in run_tasks_unordered(
-            make_fits, arguments, job.n_jobs, job.pre_dispatch, batch_size
-        ):
-            part = TaskResult(dict(zip(sent[number], results, strict=True)), seconds=seconds)
-            bundles.note(part.results)
-            if checks_once:
-                error_score = job.options.error_score
-                checked.update(c for (c, _), one in part.results.items() if not has_failed(one, error_score))
-            yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
+        with _source(_inputs(job, checks_once), in_file=checks_once) as source:
+            arguments = (_arguments(job, source, bundle, sent, checked) for bundle in bundles)
+            for number, results, seconds in run_tasks_unordered(
+                make_fits, arguments, job.n_jobs, job.pre_dispatch, batch_size
+            ):
+                part = TaskResult(dict(zip(sent[number], results, strict=True)), seconds=seconds)
+                bundles.note(part.results)
+                if checks_once:
+                    error_score = job.options.error_score
+                    done = part.results.items()
+                    checked.update(c for (c, _), one in done if not has_failed(one, error_score))
+                yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
     def _may_be_plain(self) -> bool:
         """Whether fits read host data and nothing else: no callback, stopping, recording or earlier fit."""
@@ -138,20 +146,54 @@ def _checks_once(job: Job) -> bool:
     return not strange and all(map(fails_with_its_parts, parts))
 
 
+def _inputs(job: Job, checks_once: bool) -> FitInputs:
+    """What all fits have in common. If `checks_once`, targets may be checked once for several of them."""
+    options, scorers = job.options, None
+    if checks_once and len(job.candidates) > 1 and job.y is not None and not options.score_params:
+        from manyfit.model_selection.sharing._plain_scores import split_scorers
+
+        scorers = split_scorers(options.scorer, job.estimator)
+    function, common = fit_and_score_call(arguments_of_fits(options))
+    data = job.estimator, job.X, job.y
+    return FitInputs(function, *data, common, scorers, options.host_fallback, options.fits_within)
+
+
+@contextmanager
+def _source(inputs: FitInputs, in_file: bool) -> Iterator[FitInputs | InputFile]:
+    """Where workers find the inputs of fits: in a file while it is needed, or with each bundle."""
+    file = (
+        InputFile.write(inputs) if in_file and joblib_starts_processes() and _may_be_small(inputs) else None
+    )
+    try:
+        yield file or inputs
+    finally:
+        if file is not None:
+            file.remove()
+
+
+def _may_be_small(inputs: FitInputs) -> bool:
+    """Whether the inputs are not known to be large; the sizes of items of lists are not."""
+    params = (*inputs.common["fit_params"].values(), *inputs.common["score_params"].values())
+    sizes = [data_bytes(one) for one in (inputs.X, inputs.y, *params) if one is not None]
+    known = [size for size in sizes if size is not None]
+    return len(known) == len(sizes) and sum(known) <= MOST_BYTES
+
+
 def _arguments(
-    job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]], checked: Collection[int]
+    job: Job,
+    source: FitInputs | InputFile,
+    bundle: Sequence[Pair],
+    sent: list[Sequence[Pair]],
+    checked: Collection[int],
 ) -> tuple[Any, ...]:
     """Arguments of `make_fits` for a bundle, which is added to those that were sent.
 
     `checked`: settings whose parameters a fit has checked.
     """
-    function, common = fit_and_score_call(arguments_of_fits(job.options))
     splits = {i: job.splits.indices(i) for _, i in bundle}
     fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(job, c, i)) for c, i in bundle]
     sent.append(bundle)
-    data, options = (job.estimator, job.X, job.y), job.options
-    skipped = [c in checked for c, _ in bundle]
-    return len(sent) - 1, function, data, common, fits, skipped, options.host_fallback, options.fits_within
+    return len(sent) - 1, source, fits, [c in checked for c, _ in bundle]
 
 
 def _run_item(item: WorkItem, context: RunContext, fits: ContinuedFits | None) -> TaskResult:

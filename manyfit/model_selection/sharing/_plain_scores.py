@@ -3,12 +3,15 @@
 scikit-learn's metrics check targets and predictions in each call, which for some thousand rows takes far
 longer than their formulas. The formulas here are scikit-learn's, in its order, so that scores are equal to
 the bit. What they do not cover, and what scikit-learn or NumPy might warn of, goes through its own metric.
+
+Workers of joblib import this module, so that it imports little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,17 +23,6 @@ from sklearn.metrics import (
     r2_score,
     root_mean_squared_error,
 )
-from sklearn.pipeline import Pipeline
-
-from manyfit._compat import (
-    PassthroughScorer,
-    is_multimetric,
-    metric_of_score,
-    routing_enabled,
-    scorer_parts,
-    scorers_by_name,
-)
-from manyfit.introspection.composites import last_step
 
 Array = NDArray[Any]
 
@@ -150,11 +142,59 @@ def _score(metric: Callable[..., Any], targets: CheckedTargets, predicted: Any) 
     return float(metric(targets.y, predicted)) if found is None else found
 
 
+class SplitScorers:
+    """Scorers that scikit-learn's own function calls; each checks the targets of its split once for all fits.
+
+    `scorer` is that of the search, and `plain` the same for estimators of class `scored`, or with such a last
+    step.
+    """
+
+    def __init__(self, scorer: Any, plain: PlainScorer, scored: type) -> None:
+        self._scorer, self._plain, self._scored = scorer, plain, scored
+        self._checked: dict[int, list[CheckedTargets]] = {}
+
+    def of_split(self, i: int) -> Callable[[Any, Any, Any], Any]:
+        """The scorer of fits on split `i`."""
+        return partial(self._score, self._checked.setdefault(i, []))
+
+    def _score(self, checked: list[CheckedTargets], model: Any, X: Any, y: Any) -> Any:
+        if type(_last_step(model)) is self._scored:
+            with suppress(Exception):  # what fails is repeated, so that scikit-learn's call raises the error
+                return self._plain(model, X, _checked_before(y, checked))
+        return self._scorer(model, X, y)
+
+
+def _checked_before(y: Any, checked: list[CheckedTargets]) -> CheckedTargets:
+    """Those of the checked targets of a split that are equal to `y`; others are checked, and join them."""
+    targets = CheckedTargets(y)
+    for one in checked:
+        if _are_equal(one.array, targets.array):
+            return one
+    if len(checked) < 2:  # those of training and test rows
+        checked.append(targets)
+    return targets
+
+
+def _are_equal(first: Array | None, second: Array | None) -> bool:
+    if first is None or second is None or first.dtype != second.dtype:
+        return False
+    return np.array_equal(first, second)
+
+
+def _last_step(model: Any) -> Any:
+    """What makes the score of a pipeline, its last step; any other estimator is returned."""
+    while steps := getattr(model, "steps", None):
+        model = steps[-1][1]
+    return model
+
+
 def plain_scorer(scorer: Any, estimator: Any) -> PlainScorer | None:
     """The `PlainScorer` of a search for an estimator; None if a scorer needs scikit-learn's own call.
 
     With metadata routing, a scorer also asks all steps for their requests.
     """
+    from manyfit._compat import is_multimetric, routing_enabled, scorers_by_name
+
     if routing_enabled():
         return None
     found = {name: _metric(one, estimator) for name, one in scorers_by_name(scorer).items()}
@@ -162,12 +202,20 @@ def plain_scorer(scorer: Any, estimator: Any) -> PlainScorer | None:
     return PlainScorer(known, is_multimetric(scorer)) if len(known) == len(found) else None
 
 
+def split_scorers(scorer: Any, estimator: Any) -> SplitScorers | None:
+    """The `SplitScorers` of a search with one scorer; None if scikit-learn's own call is needed."""
+    from manyfit._compat import is_multimetric
+
+    plain = None if is_multimetric(scorer) else plain_scorer(scorer, estimator)
+    return None if plain is None else SplitScorers(scorer, plain, type(_last_step(estimator)))
+
+
 def _metric(scorer: Any, estimator: Any) -> tuple[Callable[..., Any], float] | None:
     """Metric and sign of a scorer that reads what ``predict`` returns, without options."""
+    from manyfit._compat import PassthroughScorer, metric_of_score, scorer_parts
+
     if isinstance(scorer, PassthroughScorer):
-        # A pipeline scores with its last step.
-        scored = last_step(estimator) if type(estimator) is Pipeline else estimator
-        metric = metric_of_score(type(scored))
+        metric = metric_of_score(type(_last_step(estimator)))
         return None if metric is None else (metric, 1.0)
     parts = scorer_parts(scorer)
     if parts is None:

@@ -28,7 +28,7 @@ from threadpoolctl import ThreadpoolController
 
 from manyfit.introspection.composites import fails_with_its_parts
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.running._sklearn_fits import make_fits
+from manyfit.model_selection.running._sklearn_fits import FitInputs, make_fits
 from manyfit.model_selection.sharing import _fit_overhead
 from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 
@@ -124,8 +124,8 @@ def test_a_worker_skips_checks_that_another_fit_has_made(checked):
     def fit(estimator, X, y, parameters):
         return {"estimator": estimator.set_params(**parameters).fit(X, y)}
 
-    data, fits = (DecisionTreeClassifier(), X, Y), [{"parameters": {"max_depth": 2}}] * 3
-    number, results, _ = make_fits(7, fit, data, {}, fits, [False, True, True], "warn", nullcontext)
+    inputs = FitInputs(fit, DecisionTreeClassifier(), X, Y, {}, None, "warn", nullcontext)
+    number, results, _ = make_fits(7, inputs, [{"parameters": {"max_depth": 2}}] * 3, [False, True, True])
     assert (number, [one["estimator"].get_depth() for one in results]) == (7, [2, 2, 2])
     assert checked == ["DecisionTreeClassifier"]
 

@@ -1,13 +1,24 @@
 """Fits that share nothing, in processes of joblib: scores, errors and lines are scikit-learn's."""
 
+import tempfile
+from contextlib import nullcontext
+
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.exceptions
 import sklearn.model_selection
+from joblib import parallel_config
 from sklearn.datasets import make_classification
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.metrics import accuracy_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import manyfit.model_selection
+from manyfit.model_selection.running import _sklearn_fits
+from manyfit.model_selection.running._sklearn_fits import MOST_BYTES, FitInputs, InputFile
+from manyfit.model_selection.sharing import _plain_scores
 from tests._covering import spread
 
 X, Y = make_classification(200, 8, random_state=0)
@@ -43,6 +54,111 @@ def test_scores(grid, fit_params, options):
             np.testing.assert_array_equal(ours.cv_results_[name], values)
 
 
+TARGETS = {
+    "integers": Y,
+    "texts": np.array(["no", "yes"])[Y],
+    "series": pd.Series(Y > 0),
+    "list": Y.tolist(),
+    "numbers": X[:, 0],
+    "series of numbers": pd.Series(X[:, 0]),
+    "two columns": X[:, :2],
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_scores_of_targets_that_are_checked_once(name):
+    number = "number" in name or "columns" in name
+    tree = (DecisionTreeRegressor if number else DecisionTreeClassifier)(random_state=0)
+    grid = {"max_depth": [1, 3], "min_samples_leaf": [1, 5]}
+    scoring = "neg_root_mean_squared_error" if name == "numbers" else None
+    ours, theirs = (
+        library.GridSearchCV(tree, grid, scoring=scoring, n_jobs=2, return_train_score=True, refit=False)
+        for library in (manyfit.model_selection, sklearn.model_selection)
+    )
+    ours.fit(X, TARGETS[name])
+    for column, values in theirs.fit(X, TARGETS[name]).cv_results_.items():
+        if "time" not in column:
+            np.testing.assert_array_equal(ours.cv_results_[column], values)
+
+
+@pytest.mark.parametrize(("n_settings", "plain"), [(2, True), (1, False)])
+def test_targets_are_checked_once_if_several_settings_read_them(monkeypatch, n_settings, plain):
+    monkeypatch.setitem(_plain_scores._FORMULAS, accuracy_score, lambda *_: 0.125)
+    tree = DecisionTreeClassifier(random_state=0)
+    grid = {"min_samples_leaf": [1, 5][:n_settings]}
+    with parallel_config("threading"):
+        search = manyfit.model_selection.GridSearchCV(tree, grid, n_jobs=2, refit=False).fit(X, Y)
+    assert set(search.cv_results_["mean_test_score"] == 0.125) == {plain}
+
+
+def test_settings_with_other_last_steps_are_scored_by_theirs():
+    grid = {"decisiontreeregressor": [DecisionTreeRegressor(random_state=0), DecisionTreeClassifier()]}
+    pipeline = make_pipeline(MinMaxScaler(), DecisionTreeRegressor(random_state=0))
+    scores = _plain_scores.split_scorers(_passthrough(pipeline), pipeline).of_split(0)
+    for last in grid["decisiontreeregressor"]:
+        model = make_pipeline(MinMaxScaler(), last).fit(X[:100], Y[:100])
+        assert scores(model, X, Y) == model.score(X, Y)
+
+
+def _passthrough(estimator):
+    return sklearn.metrics.check_scoring(estimator)
+
+
+# ------------------------------------------------------------------------------ inputs in a file
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def inputs(X):
+    return FitInputs(max, DecisionTreeClassifier(), X, Y, {}, None, "warn", nullcontext)
+
+
+def test_a_process_reads_inputs_once(folder, monkeypatch):
+    monkeypatch.setattr(_sklearn_fits, "_last_read", None)
+    file = InputFile.write(inputs(X))
+    first = file.read()
+    np.testing.assert_array_equal(first.X, X)
+    assert first.X is not X
+    assert file.read() is first
+    assert InputFile.write(inputs(X)).read() is not first
+    file.remove()
+    file.remove()
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize("X", [["long" * MOST_BYTES], lambda: 0], ids=["large", "not to be pickled"])
+def test_other_inputs_are_sent(folder, X):
+    assert InputFile.write(inputs(X)) is None
+    assert not list(folder.iterdir())
+
+
+def test_inputs_are_sent_where_no_file_can_be_written(monkeypatch):
+    def no_space(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", no_space)
+    assert InputFile.write(inputs(X)) is None
+    ours = fitted(manyfit.model_selection, GRID, {}, {})
+    theirs = fitted(sklearn.model_selection, GRID, {}, {})
+    np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
+
+
+@pytest.mark.parametrize(("backend", "n_files"), [("loky", 1), ("threading", 0)])
+def test_the_file_of_a_search_is_removed(folder, monkeypatch, backend, n_files):
+    written = []
+    write = InputFile.write
+    monkeypatch.setattr(InputFile, "write", lambda inputs: written.append(write(inputs)) or written[-1])
+    with parallel_config(backend):
+        fitted(manyfit.model_selection, GRID, {}, {})
+    assert [type(one) for one in written] == [InputFile] * n_files
+    assert not list(folder.glob("manyfit-*"))
+
+
 def test_failing_fits_get_the_error_score():
     with pytest.warns(sklearn.exceptions.FitFailedWarning) as warned:
         ours = fitted(manyfit.model_selection, FAILING, {}, {"error_score": -7.0})
@@ -55,9 +171,10 @@ def test_failing_fits_get_the_error_score():
 
 
 @pytest.mark.slow  # ends the workers
-def test_an_error_is_raised():
+def test_an_error_is_raised(folder):
     with pytest.raises(ValueError, match="max_depth"):
         fitted(manyfit.model_selection, FAILING, {}, {"error_score": "raise"})
+    assert not list(folder.glob("manyfit-*"))
 
 
 def test_learning_curves_are_those_of_sklearn():

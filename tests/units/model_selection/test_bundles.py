@@ -111,5 +111,6 @@ def test_processes_import_what_sklearn_would(tmp_path):
     names = done.stdout.split()
     introspection = [".introspection", ".introspection.class_names", ".introspection.late_names"]
     package = ["", "._config", "._config._options", *introspection]
-    engine = ["", ".running", ".running._sklearn_fits", ".sharing", ".sharing._fit_overhead"]
+    sharing = [".sharing", ".sharing._fit_overhead", ".sharing._plain_scores"]
+    engine = ["", ".running", ".running._sklearn_fits", *sharing]
     assert names == [f"manyfit{one}" for one in package] + [f"manyfit.model_selection{one}" for one in engine]
