@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
+    Binarizer,
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
@@ -76,6 +77,15 @@ SERVED = {
     "function": ColumnTransformer(
         [("log", make_pipeline(FunctionTransformer(np.log1p), StandardScaler()), ["income"])]
     ),
+    "function None": ColumnTransformer(
+        [("same", FunctionTransformer(), ["income"]), ("word", one_hot(), WORDS)]
+    ),
+    "threshold": columns(imputed(Binarizer(threshold=0.5))),
+    "quantiles without a scale": columns(imputed(RobustScaler(with_scaling=False))),
+    "quantiles without a spread": ColumnTransformer(
+        [("marks", make_pipeline(Binarizer(threshold=1e6), RobustScaler(unit_variance=True)), ["income"])]
+    ),
+    "imputed twice": columns(imputed(SimpleImputer(), StandardScaler(), strategy="median")),
     "nested": ColumnTransformer(
         [("inner", ColumnTransformer([("numbers", imputed(), ["age"])], remainder=one_hot()), ["job", "age"])]
     ),
