@@ -1,4 +1,4 @@
-"""Keys by which settings that share steps are fitted next to each other."""
+"""Keys by which settings that share steps are fitted next to each other, and the estimators of settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,9 @@ def step_order(
     `left` are the candidates that are fitted one by one, or may be. `splits_share`: a single one of them
     shares work, too, among its splits.
     """
-    if len(left) < 2 - splits_share or not any(map(has_shareable_prefix, _samples(job, chains, left))):
+    if len(left) < 2 - splits_share or not any(
+        map(has_shareable_prefix, _distinct_estimators(job, chains, left))
+    ):
         return None
     ids: dict[Any, int] = {}
     order: list[Any] = [()] * len(chains)
@@ -31,7 +33,9 @@ def step_order(
     return tuple(order)
 
 
-def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> Iterator[Any]:
+def _distinct_estimators(
+    job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]
+) -> Iterator[Any]:
     """An estimator for each first step, and each class of the last one, among some settings."""
     seen = set[Any]()
     for c in left:
@@ -45,7 +49,7 @@ def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]
             if isinstance(chain, PipelineSpec) and not chain.final.path:
                 yield chain.final.build()
             else:
-                yield sample(job, c) if _may_change_steps(job.candidates[c]) else job.estimator
+                yield build_candidate(job, c) if _may_change_steps(job.candidates[c]) else job.estimator
 
 
 def _may_change_steps(params: Mapping[str, Any]) -> bool:
@@ -53,7 +57,7 @@ def _may_change_steps(params: Mapping[str, Any]) -> bool:
     return any(hasattr(one, "get_params") or isinstance(one, list | tuple) for one in params.values())
 
 
-def sample(job: Job, c: int) -> Any:
+def build_candidate(job: Job, c: int) -> Any:
     """The estimator of a setting; that of the search if the setting cannot be applied."""
     try:
         return build_setting(job.estimator, job.candidates[c])
