@@ -46,7 +46,7 @@ class LeavesOut(ABC):
 
 
 class LeavesRowsOut(ABC):
-    """A family of rows that predicts each row, as the fit without this one would, from one fit of all rows."""
+    """A family of rows that predicts each row, as the fit without it would, from one fit of all rows."""
 
     @abstractmethod
     def leave_rows_out(self, estimator: Any, settings: Settings, X: Any, y: Array) -> Answers:
