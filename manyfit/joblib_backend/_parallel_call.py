@@ -16,7 +16,7 @@ from manyfit.cluster import WorkerDied
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, Resources
 from manyfit.cluster.pool.task_pool import TaskPool
-from manyfit.cluster.pool.tasks import Call, Task, TaskResult
+from manyfit.cluster.pool.tasks import Call, Task, TaskOutcome
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import make_wanted_check
 from manyfit.joblib_backend._batch_pickle import BatchPacker, Calls, PackedBatch
@@ -150,7 +150,7 @@ class ParallelCall:
             if pool.is_waiting and not self._is_wanted():
                 self._fail(CancelledError("The task that waits for this call of Parallel was cancelled."))
 
-    def _read(self, task: Task, result: TaskResult) -> None:
+    def _read(self, task: Task, result: TaskOutcome) -> None:
         if isinstance(result, WorkerLost):
             died = WorkerDied(
                 f"Workers died each time that they ran {self.label(task)}: it ran out of memory, so that "

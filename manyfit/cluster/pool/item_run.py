@@ -13,7 +13,7 @@ from distributed import Client
 from manyfit.cluster.pool.placement import Placement
 from manyfit.cluster.pool.resource_queue import ResourceQueue, Resources, annotated_resources
 from manyfit.cluster.pool.task_pool import TaskPool
-from manyfit.cluster.pool.tasks import Call, Task, TaskResult
+from manyfit.cluster.pool.tasks import Call, Task, TaskOutcome
 from manyfit.cluster.pool.worker_monitor import CHECK_S
 from manyfit.cluster.worker.content_pickle import Package, PartNames
 from manyfit.cluster.worker.errors import WorkerLost
@@ -80,7 +80,7 @@ class ItemRun:
             by_needs.setdefault(tuple(sorted({**self._needs(item), **annotated}.items())), []).append(item)
         return [ResourceQueue(needs, alike, self._fuse) for needs, alike in by_needs.items()]
 
-    def _read(self, task: Task, result: TaskResult) -> Iterator[tuple[Any, Any]]:
+    def _read(self, task: Task, result: TaskOutcome) -> Iterator[tuple[Any, Any]]:
         if isinstance(result, TaskRun):
             results, rest = cloudpickle.loads(result.results)
             task.queue.chunks.put_back([*rest, *task.items[result.n :]])

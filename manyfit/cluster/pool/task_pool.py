@@ -14,7 +14,7 @@ from manyfit.cluster.inspection.scheduler_info import SchedulerLost
 from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, ResourceQueue, Resources
 from manyfit.cluster.pool.results import Results
-from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Task, TaskMaker, TaskResult
+from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Task, TaskMaker, TaskOutcome
 from manyfit.cluster.pool.worker_monitor import CHECK_S, WorkerMonitor
 from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
 from manyfit.cluster.worker.run_items import TaskRun
@@ -171,7 +171,7 @@ class TaskPool:
 
     # ------------------------------------------------------------------------------- results
 
-    def next_results(self) -> Iterator[tuple[Task, TaskResult]]:
+    def next_results(self) -> Iterator[tuple[Task, TaskOutcome]]:
         """Yield the tasks that ended, with their results; wait for one for a short time."""
         arrived = self._results.get(timeout=CHECK_S)
         if (arrived is None or self.monitor.is_old) and self.is_waiting:
@@ -187,7 +187,7 @@ class TaskPool:
         """Update the workers; raises the error that ends a run."""
         self.monitor.update(list(self._running), time.monotonic() - self._last_end)
 
-    def _receive(self, future: Future, result: Any) -> Iterator[tuple[Task, TaskResult]]:
+    def _receive(self, future: Future, result: Any) -> Iterator[tuple[Task, TaskOutcome]]:
         task = self._forget(future)
         if task is None:
             return  # cancelled meanwhile
@@ -223,7 +223,7 @@ class TaskPool:
         """Return those of a task and its copies that run."""
         return {one: other for one, other in list(self._running.items()) if other.items is task.items}
 
-    def _lose(self, task: Task, cause: Exception | None = None) -> Iterator[tuple[Task, TaskResult]]:
+    def _lose(self, task: Task, cause: Exception | None = None) -> Iterator[tuple[Task, TaskOutcome]]:
         """Workers died with a task, or with one beside it: its items run alone, or are given up."""
         if task.suspect or not self._options.isolates:
             yield task, WorkerLost(_died(cause))
@@ -234,7 +234,7 @@ class TaskPool:
 
     def _retry(
         self, task: Task, missing: Sequence[str], copies: Sequence[Future]
-    ) -> Iterator[tuple[Task, TaskResult]]:
+    ) -> Iterator[tuple[Task, TaskOutcome]]:
         """Send a task again, with the data that it could not get, unless a copy of it runs."""
         if self._options.isolates and task.is_to_blame:
             self._cancel(copies)
@@ -256,7 +256,7 @@ class TaskPool:
 
     # ------------------------------------------------------------------------------- deaths
 
-    def _blame(self) -> Iterator[tuple[Task, TaskResult]]:
+    def _blame(self) -> Iterator[tuple[Task, TaskOutcome]]:
         """After a worker died, take back tasks that may be to blame, before Dask gives them to others."""
         for future, task in list(self._running.items()):
             now = replace(task, deaths=task.deaths + self.monitor.count_deaths(future.key))

@@ -33,7 +33,7 @@ class Task:
         return self.deaths >= (MOST_DEATHS if self.suspect else SUSPECT_DEATHS)
 
 
-TaskResult = TaskRun | WorkerLost | Exception
+TaskOutcome = TaskRun | WorkerLost | Exception
 """Result of a task, the loss of the workers that ran it, or the error that its function raised."""
 
 

@@ -1,1 +1,1 @@
-"""Steps that encode columns: what each learns from the training rows is a linear map of the global matrix."""
+"""Steps that encode columns: what each learns from the training rows is a linear map of the encoding."""

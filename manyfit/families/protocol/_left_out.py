@@ -25,7 +25,7 @@ class LeftOut:
 
 
 class LeavesOut(ABC):
-    """A family whose fits without some rows follow from the fit of all rows."""
+    """A family of moments whose fits without the test rows of a split follow from the fit of all rows."""
 
     @abstractmethod
     def leaves_out(self, estimator: Any, settings: Settings, shape: Shape) -> bool:
@@ -46,7 +46,7 @@ class LeavesOut(ABC):
 
 
 class LeavesRowsOut(ABC):
-    """A family that tells the predictions for each row, by the fit without it, from one fit of all rows."""
+    """A family of rows that predicts each row, as the fit without it would, from one fit of all rows."""
 
     @abstractmethod
     def leave_rows_out(self, estimator: Any, settings: Settings, X: Any, y: Array) -> Answers:

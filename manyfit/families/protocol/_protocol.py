@@ -304,5 +304,5 @@ class ColumnStep(Protocol):
         Raises
         ------
         Unsupported
-            Where scikit-learn would warn or raise, or the output is not linear in the global matrix.
+            Where scikit-learn would warn or raise, or the output is not linear in the encoding.
         """

@@ -1,4 +1,4 @@
-"""The global matrix of an X that is read in chunks: made chunk by chunk, from numbers and kept codes."""
+"""The encoding of an X that is read in chunks: made chunk by chunk, from numbers and kept codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of one fold as steps have left them: raw, or linear in the global matrix."""
+"""The columns of one fold as steps have left them: raw, or linear in the columns of the encoding."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class LinearColumns:
-    """Columns ``g @ matrix + constant`` of rows g of the global matrix."""
+    """Columns ``g @ matrix + constant`` of rows g of the encoding, see `Encoding`."""
 
     # Entries of the matrix: their rows, columns and numbers. Those of one place are added up.
     entries: tuple[tuple[Array, Array, Array], ...]

@@ -1,4 +1,4 @@
-"""The global matrix of a search: numbers, marks of gaps, products and one-hot categories of all rows."""
+"""The encoding of X: one matrix of numbers, marks of gaps, products and one-hot categories of all rows."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from manyfit.model_selection.planning.places._data_location import only_readers
 from manyfit.model_selection.planning.places._work_places import WorkPlaces
 from manyfit.model_selection.planning.steps._counts import StepCounts
 from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
-from manyfit.model_selection.planning.steps._order import sample, step_order
+from manyfit.model_selection.planning.steps._order import build_candidate, step_order
 from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import can_be_shared
 from manyfit.model_selection.strategies._class_moments import CLASS_MOMENTS, class_data
@@ -288,7 +288,7 @@ class _Planner:
         drawing = self.facts.drawing
         read = [spec for spec in (self.specs[c] for c in left) if isinstance(spec, PipelineSpec)]
         draws = any(drawing.first(spec) is not None or drawing.last_draws(spec) for spec in read)
-        return draws or (not read and is_deterministic(sample(self.job, left[0])) is False)
+        return draws or (not read and is_deterministic(build_candidate(self.job, left[0])) is False)
 
     def _place_rest(self, left: list[int], reasons: Mapping[int, str], shares_steps: bool) -> None:
         alike: dict[tuple[str, str], list[int]] = defaultdict(list)

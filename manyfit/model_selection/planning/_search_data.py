@@ -38,13 +38,13 @@ from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning.steps._encoded_columns import EncodedColumns, reads_columns
-from manyfit.model_selection.planning.steps._order import sample
+from manyfit.model_selection.planning.steps._order import build_candidate
 
 
 class SearchData:
     """The data of a job as the matrices that moments and iterations read.
 
-    The plan makes it and hands it on to the run; a worker makes its own.
+    `prepare` makes it and hands it on to the run, beside the plan; a worker makes its own.
     """
 
     def __init__(self, job: Job) -> None:
@@ -60,7 +60,7 @@ class SearchData:
     def require_weights(self, group: Group, scoring: SharedScoring) -> None:
         """Take the weights of fits and scores; raise `Unsupported` if those of another group differ."""
         fit_params = self.job.options.fit_params
-        model = sample(self.job, group.candidates[0]) if fit_params else self.job.estimator
+        model = build_candidate(self.job, group.candidates[0]) if fit_params else self.job.estimator
         raw = fit_weights(model, group.path, fit_params), scoring.weights
         self._raw_weights = self._raw_weights or raw
         if any(one is not other for one, other in zip(raw, self._raw_weights, strict=True)):

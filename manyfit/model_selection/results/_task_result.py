@@ -1,4 +1,4 @@
-"""Results of a part of a search."""
+"""The result of a work item: results of its pairs, and the pairs that it leaves to scikit-learn."""
 
 import traceback
 from collections import Counter

@@ -20,7 +20,7 @@ from manyfit.model_selection.job._option_values import memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import recording_for
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._pipeline_spec import value_key
-from manyfit.model_selection.planning.steps._order import sample
+from manyfit.model_selection.planning.steps._order import build_candidate
 from manyfit.model_selection.running._predictions import require_choice
 from manyfit.model_selection.search._hooks import check_input
 from manyfit.model_selection.search._sample import Sample, sample_of
@@ -218,8 +218,8 @@ def _require_predictions(job: Job) -> None:
     recording, n = job.options.recording, len(job.candidates)
     if recording is None or not 0 < n <= _MOST_ASKED:
         return
-    if not any(_may_have(sample(job, c), recording.method) for c in range(n)):
-        recording.require(last_step(sample(job, 0)))
+    if not any(_may_have(build_candidate(job, c), recording.method) for c in range(n)):
+        recording.require(last_step(build_candidate(job, 0)))
 
 
 def _may_have(model: Any, method: str) -> bool:

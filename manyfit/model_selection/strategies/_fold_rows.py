@@ -22,7 +22,7 @@ from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.planning.steps._order import sample
+from manyfit.model_selection.planning.steps._order import build_candidate
 from manyfit.model_selection.sharing._fold_store import SharedFold
 from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes
 
@@ -74,7 +74,7 @@ def require_weights(group: Group, scoring: SharedScoring, job: Job) -> None:
     assert family is not None
     if not isinstance(family.reads, FoldRows):
         raise Unsupported("fit or score parameters go through steps that are not affine")
-    given = fit_weights(sample(job, group.candidates[0]), group.path, options.fit_params)
+    given = fit_weights(build_candidate(job, group.candidates[0]), group.path, options.fit_params)
     if not family.reads.weights and not (given is None and scoring.weights is None):
         raise Unsupported(f"{type(family).__name__} does not read weights")
     if "float32" in str(getattr(given, "dtype", "")):  # of any array library

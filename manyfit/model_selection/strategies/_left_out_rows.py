@@ -1,4 +1,4 @@
-"""Groups of moments whose fits without some rows follow from one fit of all rows."""
+"""The part of the moment strategy that takes many small folds out of one fit of all rows."""
 
 import time
 from collections.abc import Sequence

@@ -117,7 +117,7 @@ def start_scores(
     start, roles = time.perf_counter(), [] if notes.unscored else ["test"]
     with label_transfers("scores"):
         scores = [
-            _SubsetScores(scoring, answers, n_settings, folded, i, role, options)
+            _RoleScores(scoring, answers, n_settings, folded, i, role, options)
             for role in (roles + ["train"] if options.return_train_score else roles)
         ]
     return PendingScores(answers, scores, time.perf_counter() - start, notes)
@@ -153,7 +153,7 @@ class PendingScores:
     """
 
     def __init__(
-        self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float, notes: StepNotes
+        self, answers: Answers, roles: "Sequence[_RoleScores]", seconds: float, notes: StepNotes
     ) -> None:
         self._answers, self._roles, self.seconds, self._notes = answers, roles, seconds, notes
         self.device_scores = [table for role in roles for table in role.device_scores]
@@ -173,7 +173,7 @@ class PendingScores:
         return FoldScores(self._answers, scores, warned, test.predicted, self._notes, test.failed)
 
 
-class _SubsetScores:
+class _RoleScores:
     """Scores of the training or test rows; those from moments or on a device are started at once."""
 
     def __init__(

@@ -24,7 +24,7 @@ from manyfit.model_selection.planning._plan import Group, GroupStrategy, Plan
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.planning.places._data_location import data_for_fits
-from manyfit.model_selection.planning.steps._order import sample
+from manyfit.model_selection.planning.steps._order import build_candidate
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fold_store import FoldStore
@@ -294,7 +294,7 @@ class DataStrategy(Strategy):
         return group, scoring
 
     def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
-        """See `Strategy`. All groups are one batch, whose size may move the last bit of scores."""
+        """See `Strategy`. All groups are one item, whose size may move the last bit of scores."""
         pairs = schedule.job.pairs([c for group in groups for c in group.candidates])
         if not pairs or schedule.sink.restore(pairs):
             return []
@@ -355,5 +355,5 @@ def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> tuple[
     )
     scoring = scoring_of(group, job.options)
     if scoring.by_itself and routing_enabled():
-        require_scored_by_last_step(sample(job, group.candidates[0]), job.options.score_params)
+        require_scored_by_last_step(build_candidate(job, group.candidates[0]), job.options.score_params)
     return group, scoring

@@ -21,7 +21,7 @@ from manyfit.model_selection.planning.places._data_location import (
     place_of_work,
     why_host_only,
 )
-from manyfit.model_selection.planning.steps._order import sample
+from manyfit.model_selection.planning.steps._order import build_candidate
 from manyfit.model_selection.planning.steps._outputs import is_left_out, makes_sparse, parts_of
 
 _MOMENTS = WorkPlace("moments of X and y", "device", "rows are summed where X lies")
@@ -54,14 +54,16 @@ class WorkPlaces:
         if names:
             return self._everywhere(group, "host", why_host_only(names))
         first = group.candidates[:1] if strategy.shares_fits else group.candidates
-        found = [self._walk(sample(self._job, c), group if strategy.shares_fits else None) for c in first]
+        found = [
+            self._walk(build_candidate(self._job, c), group if strategy.shares_fits else None) for c in first
+        ]
         return tuple(dict.fromkeys(place for places in found for place in places))
 
     def locate_refit(self) -> tuple[WorkPlace, ...]:
         """The places where the estimators of the first setting would be refitted, in this process."""
         if self._reads_host_memory or not getattr(self._job.search, "refit", False):
             return ()
-        model = sample(self._job, 0)
+        model = build_candidate(self._job, 0)
         why_host = self._why_host()
         names = host_only_estimators(self._job, cut=False)
         if names and not why_host:
@@ -84,7 +86,7 @@ class WorkPlaces:
 
     def _everywhere(self, group: Group, where: Literal["host", "workers"], why: str) -> tuple[WorkPlace, ...]:
         names = dict.fromkeys(
-            _name(step) for c in group.candidates for step in pipeline_steps(sample(self._job, c))
+            _name(step) for c in group.candidates for step in pipeline_steps(build_candidate(self._job, c))
         )
         return tuple(WorkPlace(name, where, why) for name in names)
 

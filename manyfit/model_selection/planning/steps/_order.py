@@ -1,4 +1,4 @@
-"""Keys by which settings that share steps are fitted next to each other."""
+"""Keys by which settings that share steps are fitted next to each other, and the estimators of settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,42 +10,44 @@ from manyfit.model_selection.sharing.transformers._step_wrappers import has_shar
 
 
 def step_order(
-    job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int], splits_share: bool
+    job: Job, specs: Sequence[PipelineSpec | str], left: Sequence[int], splits_share: bool
 ) -> tuple[Any, ...] | None:
     """For each candidate the identities of its steps, as integers; None if no step is shared.
 
     `left` are the candidates that are fitted one by one, or may be. `splits_share`: a single one of them
     shares work, too, among its splits.
     """
-    if len(left) < 2 - splits_share or not any(map(has_shareable_prefix, _samples(job, chains, left))):
+    if len(left) < 2 - splits_share or not any(
+        map(has_shareable_prefix, _distinct_estimators(job, specs, left))
+    ):
         return None
     ids: dict[Any, int] = {}
-    order: list[Any] = [()] * len(chains)
+    order: list[Any] = [()] * len(specs)
     for c in left:
-        chain, params = chains[c], job.candidates[c]
-        if isinstance(chain, PipelineSpec):
-            keys = [step.key for step in chain.steps]
+        spec, params = specs[c], job.candidates[c]
+        if isinstance(spec, PipelineSpec):
+            keys = [step.key for step in spec.steps]
         else:
             keys = [(name, value_key(value)) for name, value in params.items()]
         order[c] = tuple(ids.setdefault(key, len(ids)) for key in keys)
     return tuple(order)
 
 
-def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> Iterator[Any]:
+def _distinct_estimators(job: Job, specs: Sequence[PipelineSpec | str], left: Sequence[int]) -> Iterator[Any]:
     """An estimator for each first step, and each class of the last one, among some settings."""
     seen = set[Any]()
     for c in left:
-        chain = chains[c]
+        spec = specs[c]
         ends: Any = None
-        if isinstance(chain, PipelineSpec):
-            ends = chain.steps[0].key if chain.steps else None, chain.final.cls
+        if isinstance(spec, PipelineSpec):
+            ends = spec.steps[0].key if spec.steps else None, spec.final.cls
         if ends not in seen:
             seen.add(ends)
             # Without `set_params`, whose calls an estimator may count.
-            if isinstance(chain, PipelineSpec) and not chain.final.path:
-                yield chain.final.build()
+            if isinstance(spec, PipelineSpec) and not spec.final.path:
+                yield spec.final.build()
             else:
-                yield sample(job, c) if _may_change_steps(job.candidates[c]) else job.estimator
+                yield build_candidate(job, c) if _may_change_steps(job.candidates[c]) else job.estimator
 
 
 def _may_change_steps(params: Mapping[str, Any]) -> bool:
@@ -53,7 +55,7 @@ def _may_change_steps(params: Mapping[str, Any]) -> bool:
     return any(hasattr(one, "get_params") or isinstance(one, list | tuple) for one in params.values())
 
 
-def sample(job: Job, c: int) -> Any:
+def build_candidate(job: Job, c: int) -> Any:
     """The estimator of a setting; that of the search if the setting cannot be applied."""
     try:
         return build_setting(job.estimator, job.candidates[c])
