@@ -1,16 +1,22 @@
 """joblib.Parallel of joblib 1.4 to 1.6."""
 
+import os
 from typing import Any
 
 from joblib._parallel_backends import LokyBackend
+from joblib.externals.loky.backend import resource_tracker
+from joblib.externals.loky.backend.reduction import dump
 from joblib.parallel import get_active_backend
 
 __all__ = [
+    "delete_tracked_file",
     "dispatch_more",
     "drop_ready_batches",
+    "dump_for_processes",
     "fail_parallel",
     "joblib_is_local",
     "joblib_starts_processes",
+    "track_file",
 ]
 
 
@@ -24,6 +30,22 @@ def joblib_starts_processes() -> bool:
     """Whether joblib's active backend runs tasks in processes of its own: loky."""
     backend, _ = get_active_backend()
     return isinstance(backend, LokyBackend)
+
+
+def dump_for_processes(thing: Any, stream: Any) -> None:
+    """Pickle a thing as loky does what it sends: classes and functions of ``__main__`` with their code."""
+    dump(thing, stream)
+
+
+def track_file(path: str) -> None:
+    """Have joblib's tracker of resources delete a file when this process has ended, even if it is killed."""
+    resource_tracker.register(path, "file")
+
+
+def delete_tracked_file(path: str) -> None:
+    """Delete a file of `track_file`."""
+    os.unlink(path)
+    resource_tracker.unregister(path, "file")
 
 
 def fail_parallel(callback: Any, outcome: Any) -> None:

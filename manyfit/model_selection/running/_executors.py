@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol
 
 from manyfit._compat import (
+    check_method_params,
     fit_and_score_call,
     joblib_is_local,
     joblib_starts_processes,
@@ -14,6 +15,7 @@ from manyfit._compat import (
 from manyfit.arrays import is_xp_array
 from manyfit.families import ContinuedFits, continued_fits, continuing
 from manyfit.introspection.composites import fails_with_its_parts
+from manyfit.introspection.object_state import SCALARS
 from manyfit.model_selection.job._job import Job, Pair
 from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks, run_tasks_unordered
 from manyfit.model_selection.results._result_sink import ResultSink
@@ -25,6 +27,8 @@ from manyfit.model_selection.sharing._fold_store import data_bytes
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, progress_of
 from manyfit.model_selection.strategies._strategy import RunContext, Strategy, WorkItem
+
+Results = Generator[tuple[WorkItem, TaskResult], None, None]
 
 
 class Executor(Protocol):
@@ -74,12 +78,13 @@ class JoblibExecutor(Executor):
         items = [item for item in items if not item.strategy.takes_all_cores]
         individual = len(items) > 1 and all(item.strategy == INDIVIDUAL_FITS for item in items)
         parts = self._send_fits(items) if individual and self._may_be_plain() else self._send(items)
-        for item, part in parts:
-            self._sink.take(part, individual=not item.strategy.shares_fits)
-            count_continued(part)
-            yield item, part
+        with closing(parts):
+            for item, part in parts:
+                self._sink.take(part, individual=not item.strategy.shares_fits)
+                count_continued(part)
+                yield item, part
 
-    def _send(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
+    def _send(self, items: Sequence[WorkItem]) -> Results:
         """Run items, each with its part of the context."""
         job = self._context.job
         if job.rowwise is not None:
@@ -96,20 +101,22 @@ class JoblibExecutor(Executor):
 
         # Each is made when its item is sent: only some are held at a time.
         parts = run_tasks(_run_item, map(arguments, items, threads), job.n_jobs, job.pre_dispatch)
-        return zip(items, parts, strict=True)
+        yield from zip(items, parts, strict=True)
 
-    def _send_fits(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
+    def _send_fits(self, items: Sequence[WorkItem]) -> Results:
         """Make individual fits by scikit-learn's own function, in bundles of this process's choice.
 
         Lines that fits print, and the first error that is raised, show the order: then it is scikit-learn's.
         """
         job, pairs = self._context.fitted, [pair for item in items for pair in item.pairs]
         shown = job.options.verbose > 1 or job.options.error_score == "raise"
-        bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=shown)
+        alone = not _copies_params(job)
+        in_order = shown or alone
+        bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=in_order)
         sent: list[Sequence[Pair]] = []
         checks_once, checked = _checks_once(job), set[int]()
-        batch_size: Any = "auto" if shown else 1
-        with _source(_inputs(job, checks_once), in_file=checks_once) as source:
+        batch_size: Any = "auto" if shown and not alone else 1
+        with _source(_inputs(job, checks_once), in_file=checks_once and not alone) as source:
             arguments = (_arguments(job, source, bundle, sent, checked) for bundle in bundles)
             for number, results, seconds in run_tasks_unordered(
                 make_fits, arguments, job.n_jobs, job.pre_dispatch, batch_size
@@ -146,6 +153,19 @@ def _checks_once(job: Job) -> bool:
     return not strange and all(map(fails_with_its_parts, parts))
 
 
+def _copies_params(job: Job) -> bool:
+    """Whether scikit-learn gives each fit its own part of all fit and score parameters.
+
+    Fits get other ones as they are, and may change them, as `SGDClassifier` does with ``coef_init``.
+    """
+    params = [*job.options.fit_params.values(), *job.options.score_params.values()]
+    held = [value for value in params if type(value) not in SCALARS]
+    with suppress(Exception):
+        cut = check_method_params(job.X, params=dict(enumerate(held)), indices=[0])
+        return all(cut[n] is not value for n, value in enumerate(held))
+    return False
+
+
 def _inputs(job: Job, checks_once: bool) -> FitInputs:
     """What all fits have in common. If `checks_once`, targets may be checked once for several of them."""
     options, scorers = job.options, None
@@ -161,9 +181,8 @@ def _inputs(job: Job, checks_once: bool) -> FitInputs:
 @contextmanager
 def _source(inputs: FitInputs, in_file: bool) -> Iterator[FitInputs | InputFile]:
     """Where workers find the inputs of fits: in a file while it is needed, or with each bundle."""
-    file = (
-        InputFile.write(inputs) if in_file and joblib_starts_processes() and _may_be_small(inputs) else None
-    )
+    in_file = in_file and joblib_starts_processes() and _may_be_small(inputs)
+    file = InputFile.write(inputs) if in_file else None
     try:
         yield file or inputs
     finally:

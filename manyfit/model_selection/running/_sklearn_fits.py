@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sklearn.base import clone
 
@@ -51,7 +50,8 @@ class InputFile:
     """Inputs of fits in a file, which each process reads once.
 
     Through a pipe, with each bundle, they can take longer than a fit; and where joblib shares the memory of
-    arrays, it waits up to a tenth of a second at the end, to delete their files.
+    arrays, it waits up to a tenth of a second at the end, to delete their files. If this process is killed,
+    joblib deletes the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -59,7 +59,9 @@ class InputFile:
 
     @classmethod
     def write(cls, inputs: FitInputs) -> InputFile | None:
-        """Write inputs to a new file; None if they are large, or cannot be written."""
+        """Write inputs to a new file, as joblib pickles them; None if they are large or cannot be written."""
+        from manyfit._compat import dump_for_processes, track_file
+
         try:
             file, path = tempfile.mkstemp(prefix="manyfit-fits-")
         except OSError:
@@ -67,9 +69,10 @@ class InputFile:
         written, is_whole = cls(path), False
         try:
             with suppress(Exception), open(file, "wb") as stream:
-                pickle.dump(inputs, stream, pickle.HIGHEST_PROTOCOL)
+                track_file(path)
+                dump_for_processes(inputs, _LimitedStream(stream))
                 stream.flush()
-                is_whole = stream.tell() <= MOST_BYTES
+                is_whole = True
         finally:
             if not is_whole:
                 written.remove()
@@ -84,9 +87,24 @@ class InputFile:
         return _last_read[1]
 
     def remove(self) -> None:
-        """Delete the file, as far as the system lets it."""
-        with suppress(OSError):
-            os.unlink(self._path)
+        """Delete the file; on Windows one that a process reads is deleted when this process ends."""
+        from manyfit._compat import delete_tracked_file
+
+        with suppress(OSError, ValueError):  # ValueError: a path that joblib cannot track
+            delete_tracked_file(self._path)
+
+
+class _LimitedStream:
+    """A stream of bytes that refuses more than `MOST_BYTES`."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._left = stream, MOST_BYTES
+
+    def write(self, data: Any) -> int:
+        self._left -= memoryview(data).nbytes
+        if self._left < 0:
+            raise OverflowError("The inputs of fits are large.")
+        return self._stream.write(data)
 
 
 _last_read: tuple[str, FitInputs] | None = None

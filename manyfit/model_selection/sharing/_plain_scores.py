@@ -28,17 +28,21 @@ Array = NDArray[Any]
 
 # Up to so many rows scikit-learn does not ask whether labels are numbers of a regression.
 _FEW_ROWS = 20
+# Bytes of targets that a process keeps for a search: there may be thousands of splits.
+MOST_KEPT = 2**24
 
 
 class CheckedTargets:
     """Targets of some rows; `labels` and `numbers` are None where only scikit-learn's metric reads them.
 
-    `array`: their values, (n,), n > 0; None if they are not in an array or a series of one.
+    `array`: their values, (n,), n > 0; None if they are not in an array or a series of one, or no metric here
+    reads them.
     """
 
     def __init__(self, y: Any) -> None:
         self.y, array = y, _array_of(y)
-        self.array = array if array is not None and array.ndim == 1 and array.size else None
+        read = array is not None and array.ndim == 1 and array.size and array.dtype.kind in "biufU"
+        self.array = array if read else None
 
     @cached_property
     def labels(self) -> Array | None:
@@ -146,39 +150,38 @@ class SplitScorers:
     """Scorers that scikit-learn's own function calls; each checks the targets of its split once for all fits.
 
     `scorer` is that of the search, and `plain` the same for estimators of class `scored`, or with such a last
-    step.
+    step. Targets of at most `MOST_KEPT` bytes are kept.
     """
 
     def __init__(self, scorer: Any, plain: PlainScorer, scored: type) -> None:
         self._scorer, self._plain, self._scored = scorer, plain, scored
-        self._checked: dict[int, list[CheckedTargets]] = {}
+        self._checked: dict[int, list[tuple[Array, CheckedTargets]]] = {}
+        self._n_bytes = 0
 
     def of_split(self, i: int) -> Callable[[Any, Any, Any], Any]:
         """The scorer of fits on split `i`."""
-        return partial(self._score, self._checked.setdefault(i, []))
+        return partial(self._score, i)
 
-    def _score(self, checked: list[CheckedTargets], model: Any, X: Any, y: Any) -> Any:
+    def _score(self, i: int, model: Any, X: Any, y: Any) -> Any:
         if type(_last_step(model)) is self._scored:
             with suppress(Exception):  # what fails is repeated, so that scikit-learn's call raises the error
-                return self._plain(model, X, _checked_before(y, checked))
+                return self._plain(model, X, self._checked_before(i, y))
         return self._scorer(model, X, y)
 
-
-def _checked_before(y: Any, checked: list[CheckedTargets]) -> CheckedTargets:
-    """Those of the checked targets of a split that are equal to `y`; others are checked, and join them."""
-    targets = CheckedTargets(y)
-    for one in checked:
-        if _are_equal(one.array, targets.array):
-            return one
-    if len(checked) < 2:  # those of training and test rows
-        checked.append(targets)
-    return targets
-
-
-def _are_equal(first: Array | None, second: Array | None) -> bool:
-    if first is None or second is None or first.dtype != second.dtype:
-        return False
-    return np.array_equal(first, second)
+    def _checked_before(self, i: int, y: Any) -> CheckedTargets:
+        """Those of the checked targets of split `i` that are equal to `y`, or else new ones."""
+        targets = CheckedTargets(y)
+        array, kept = targets.array, self._checked.setdefault(i, [])
+        if array is None:
+            return targets
+        for before, one in kept:
+            if before.dtype == array.dtype and np.array_equal(before, array):
+                return one
+        n_bytes = self._n_bytes + array.nbytes
+        if len(kept) < 2 and n_bytes <= MOST_KEPT:  # those of training and test rows
+            kept.append((array, targets))
+            self._n_bytes = n_bytes
+        return targets
 
 
 def _last_step(model: Any) -> Any:

@@ -1,6 +1,11 @@
 """Fits that share nothing, in processes of joblib: scores, errors and lines are scikit-learn's."""
 
+import io
+import os
+import subprocess
+import sys
 import tempfile
+import threading
 from contextlib import nullcontext
 
 import numpy as np
@@ -10,12 +15,14 @@ import sklearn.exceptions
 import sklearn.model_selection
 from joblib import parallel_config
 from sklearn.datasets import make_classification
+from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import manyfit.model_selection
+from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _sklearn_fits
 from manyfit.model_selection.running._sklearn_fits import MOST_BYTES, FitInputs, InputFile
 from manyfit.model_selection.sharing import _plain_scores
@@ -100,6 +107,15 @@ def test_settings_with_other_last_steps_are_scored_by_theirs():
         assert scores(model, X, Y) == model.score(X, Y)
 
 
+def test_few_targets_of_many_splits_are_kept(monkeypatch):
+    monkeypatch.setattr(_plain_scores, "MOST_KEPT", 3 * Y.nbytes)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, Y)
+    scorers = _plain_scores.split_scorers(_passthrough(tree), tree)
+    for i in (0, 1, 2, 3, 0):
+        assert scorers.of_split(i)(tree, X, Y) == 1.0
+    assert [len(kept) for kept in scorers._checked.values()] == [1, 1, 1, 0]
+
+
 def _passthrough(estimator):
     return sklearn.metrics.check_scoring(estimator)
 
@@ -131,10 +147,54 @@ def test_a_process_reads_inputs_once(folder, monkeypatch):
     assert len(list(folder.iterdir())) == 1
 
 
-@pytest.mark.parametrize("X", [["long" * MOST_BYTES], lambda: 0], ids=["large", "not to be pickled"])
+@pytest.mark.parametrize("X", [["long" * MOST_BYTES], threading.Lock()], ids=["large", "not to be pickled"])
 def test_other_inputs_are_sent(folder, X):
     assert InputFile.write(inputs(X)) is None
     assert not list(folder.iterdir())
+
+
+def test_large_inputs_are_not_written():
+    stream = io.BytesIO()
+    limited = _sklearn_fits._LimitedStream(stream)
+    limited.write(b"0" * MOST_BYTES)
+    with pytest.raises(OverflowError, match="large"):
+        limited.write(b"0")
+    assert len(stream.getvalue()) == MOST_BYTES
+
+
+def test_inputs_are_sent_where_joblib_cannot_track_a_file(folder, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "\u00e9"))
+    (folder / "\u00e9").mkdir()
+    assert InputFile.write(inputs(X)) is None
+    assert not list((folder / "\u00e9").iterdir())
+
+
+class Rows(np.ndarray):
+    """Rows of a class that a user has defined in a script: no process can import it."""
+
+    __module__ = "__main__"
+
+
+def test_a_class_of_a_script_is_written_with_its_code(monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "Rows", Rows, raising=False)
+    ours, theirs = (
+        library.GridSearchCV(DecisionTreeClassifier(random_state=0), GRID, n_jobs=2, refit=False)
+        for library in (manyfit.model_selection, sklearn.model_selection)
+    )
+    scores = [one.fit(X.view(Rows), Y).cv_results_["mean_test_score"] for one in (ours, theirs)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_each_fit_gets_parameters_that_another_one_changes():
+    estimator = SGDClassifier(max_iter=2, tol=None, learning_rate="constant", eta0=1e-3, random_state=0)
+    alphas, cv = [1.0, 0.1, 0.01], sklearn.model_selection.KFold(4)
+    search = manyfit.model_selection.GridSearchCV(estimator, {"alpha": alphas}, cv=cv, n_jobs=2, refit=False)
+    search.fit(X, Y, coef_init=np.zeros((1, X.shape[1])))
+    for i, (train, test) in enumerate(cv.split(X)):
+        for c, alpha in enumerate(alphas):
+            model = sklearn.base.clone(estimator).set_params(alpha=alpha)
+            model.fit(X[train], Y[train], coef_init=np.zeros((1, X.shape[1])))
+            assert search.cv_results_[f"split{i}_test_score"][c] == model.score(X[test], Y[test])
 
 
 def test_inputs_are_sent_where_no_file_can_be_written(monkeypatch):
@@ -157,6 +217,36 @@ def test_the_file_of_a_search_is_removed(folder, monkeypatch, backend, n_files):
         fitted(manyfit.model_selection, GRID, {}, {})
     assert [type(one) for one in written] == [InputFile] * n_files
     assert not list(folder.glob("manyfit-*"))
+
+
+@pytest.mark.filterwarnings("ignore:.*tasks which were still being processed")  # joblib says what it stopped
+def test_the_file_of_a_search_that_its_reader_ends_is_removed(folder, monkeypatch):
+    def no_space(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ResultSink, "take", no_space)
+    with pytest.raises(OSError, match="No space") as failed:
+        fitted(manyfit.model_selection, GRID, {}, {})
+    assert failed.tb is not None  # it holds the frames of the search
+    assert not list(folder.glob("manyfit-*"))
+
+
+KILLED = """
+import os, signal, tempfile
+from contextlib import nullcontext
+from manyfit.model_selection.running._sklearn_fits import FitInputs, InputFile
+InputFile.write(FitInputs(max, None, [1.0], None, {}, None, "warn", nullcontext))
+print(len(os.listdir(tempfile.gettempdir())), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_the_file_of_a_process_that_is_killed_is_removed(tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    # It waits for joblib's tracker, which writes to the same streams.
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, env=environment)
+    assert done.stdout == "1\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_failing_fits_get_the_error_score():
