@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 import joblib
 import pytest
 
-from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
+from manyfit.model_selection.job import _joblib_tasks
+from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks, run_tasks_unordered
 from manyfit.model_selection.results._progress_bar import Progress
 
 
@@ -22,6 +24,11 @@ def fail(x):
     return x
 
 
+def pause(x):
+    time.sleep(0.01)
+    return x
+
+
 def run(task, n, n_jobs):
     return list(run_tasks(task, [(i,) for i in range(n)], n_jobs, "2*n_jobs"))
 
@@ -30,6 +37,34 @@ def run(task, n, n_jobs):
 @pytest.mark.parametrize("n_jobs", [None, 1, 2])
 def test_results_come_in_order(n_jobs):
     assert [r[0] for r in run(double, 7, n_jobs)] == [0, 2, 4, 6, 8, 10, 12]
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("n", [1, 2, 4, 9])
+def test_results_come_as_tasks_end(backend, n):
+    with joblib.parallel_config(backend):
+        found = list(run_tasks_unordered(double, [(i,) for i in range(n)], 2, "2*n_jobs", 1))
+    assert sorted(one for one, *_ in found) == [2 * i for i in range(n)]
+
+
+def test_a_reader_is_woken_when_a_task_ends(monkeypatch):
+    woken = []
+
+    class Recorded(threading.Event):
+        def wait(self, timeout=None):
+            woken.append(super().wait(60.0))
+            return woken[-1]
+
+    monkeypatch.setattr(_joblib_tasks, "Event", Recorded)
+    found = list(run_tasks_unordered(pause, [(i,) for i in range(12)], 2, "2*n_jobs", 1))
+    assert sorted(found) == list(range(12))
+    assert all(woken)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_an_error_ends_results_that_come_as_tasks_end(backend):
+    with joblib.parallel_config(backend), pytest.raises(ValueError, match="task 2"):
+        list(run_tasks_unordered(fail, [(i,) for i in range(20)], 2, "2*n_jobs", 1))
 
 
 def test_one_worker_is_this_thread():

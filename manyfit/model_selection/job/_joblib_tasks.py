@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
+from threading import Event
 from typing import Any, Literal, TypeVar
 
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
 R = TypeVar("R")
+
+# Seconds. joblib does not say that a task has failed; it finds out when the next result is asked for.
+LONGEST_WAIT = 0.1
 
 
 def joblib_workers(n_jobs: int | None) -> int:
@@ -44,7 +48,43 @@ def run_tasks_unordered(
     joblib draws arguments when a worker is free, and sends so many of them together.
     """
     parallel = _parallel("generator_unordered", n_jobs, pre_dispatch, batch_size=batch_size)
-    yield from _ending_tasks(parallel(delayed(task)(*a) for a in arguments))
+    sent = _Drawn(arguments)
+    results = parallel(delayed(task)(*a) for a in sent)
+    for n_read, result in enumerate(_ending_tasks(results), 1):
+        yield result
+        # joblib looks for results each 10 ms only: by so much a short search would end later.
+        parallel.completed.clear()
+        if n_read >= parallel.n_completed_tasks and not (sent.are_all and n_read == sent.n):
+            parallel.completed.wait(LONGEST_WAIT)
+
+
+class _PromptParallel(Parallel):  # type: ignore[misc]
+    """scikit-learn's ``Parallel``, which says when a task is completed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.completed = Event()
+
+    def print_progress(self) -> None:
+        """Called by joblib when a task is completed, and its result is there to be read."""
+        super().print_progress()
+        self.completed.set()
+
+
+class _Drawn(Iterator[Any]):
+    """An iterator that knows how many items were drawn, and whether they were all."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items, self.n, self.are_all = iter(items), 0, False
+
+    def __next__(self) -> Any:
+        try:
+            item = next(self._items)
+        except StopIteration:
+            self.are_all = True
+            raise
+        self.n += 1
+        return item
 
 
 def _ending_tasks(results: Any) -> Iterator[Any]:
@@ -56,9 +96,9 @@ def _ending_tasks(results: Any) -> Iterator[Any]:
             results.close()
 
 
-def _parallel(return_as: str, n_jobs: int | None, pre_dispatch: Any, **options: Any) -> Parallel:
+def _parallel(return_as: str, n_jobs: int | None, pre_dispatch: Any, **options: Any) -> _PromptParallel:
     try:
-        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as=return_as, **options)
+        return _PromptParallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as=return_as, **options)
     except ValueError:
         # Not every joblib backend streams its results.
-        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+        return _PromptParallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)
