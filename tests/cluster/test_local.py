@@ -61,9 +61,8 @@ def test_a_reader_is_woken_when_a_task_ends(monkeypatch):
     assert all(woken)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_an_error_ends_results_that_come_as_tasks_end(backend):
-    with joblib.parallel_config(backend), pytest.raises(ValueError, match="task 2"):
+def test_an_error_ends_results_that_come_as_tasks_end():
+    with joblib.parallel_config("threading"), pytest.raises(ValueError, match="task 2"):
         list(run_tasks_unordered(fail, [(i,) for i in range(20)], 2, "2*n_jobs", 1))
 
 
