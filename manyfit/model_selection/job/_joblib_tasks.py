@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 R = TypeVar("R")
 
-# Seconds. joblib does not say that a task has failed; it finds out when the next result is asked for.
+# Seconds. joblib says nothing when a task fails: the next result that is asked for raises the error.
 LONGEST_WAIT = 0.1
 
 
@@ -52,7 +52,7 @@ def run_tasks_unordered(
     results = parallel(delayed(task)(*a) for a in sent)
     for n_read, result in enumerate(_ending_tasks(results), 1):
         yield result
-        # joblib looks for results each 10 ms only: by so much a short search would end later.
+        # joblib looks for results every 10 ms, and a short search would end so much later.
         parallel.completed.clear()
         if n_read >= parallel.n_completed_tasks and not (sent.are_all and n_read == sent.n):
             parallel.completed.wait(LONGEST_WAIT)
@@ -66,7 +66,7 @@ class _PromptParallel(Parallel):  # type: ignore[misc]
         self.completed = Event()
 
     def print_progress(self) -> None:
-        """Called by joblib when a task is completed, and its result is there to be read."""
+        """joblib calls this when a task is completed and its result can be read."""
         super().print_progress()
         self.completed.set()
 

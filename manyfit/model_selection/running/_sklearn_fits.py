@@ -29,8 +29,8 @@ MOST_BYTES = 2**22
 class FitInputs:
     """What all fits of a search have in common.
 
-    `function` is scikit-learn's for a fit and its scores, and `common` the arguments of it that all fits have
-    in common; `scorers`, if any, replace the scorer among them. The last two are of `Options`.
+    `function` is scikit-learn's for a fit and its scores. `common` are the arguments of it that do not depend
+    on the fit; `scorers`, if any, replace the scorer among them. The last two are of `Options`.
     """
 
     function: Callable[..., dict[str, Any]]
@@ -49,9 +49,9 @@ class FitInputs:
 class InputFile:
     """Inputs of fits in a file, which each process reads once.
 
-    Through a pipe, with each bundle, they can take longer than a fit; and where joblib shares the memory of
-    arrays, it waits up to a tenth of a second at the end, to delete their files. If this process is killed,
-    joblib deletes the file.
+    joblib would send them through a pipe with each bundle, which can take longer than a fit. Where it shares
+    the memory of arrays, it may wait for a tenth of a second at the end, to delete its own files. joblib
+    deletes this file if the process that wrote it is killed.
     """
 
     def __init__(self, path: str) -> None:

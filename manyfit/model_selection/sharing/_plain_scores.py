@@ -185,7 +185,10 @@ class SplitScorers:
 
 
 def _last_step(model: Any) -> Any:
-    """What makes the score of a pipeline, its last step; any other estimator is returned."""
+    """What makes the score of a pipeline, its last step; any other estimator itself.
+
+    `composites.last_step` does the same, but its module imports much.
+    """
     while steps := getattr(model, "steps", None):
         model = steps[-1][1]
     return model
