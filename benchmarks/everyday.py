@@ -44,9 +44,9 @@ _COLUMNS = (
 _NOTES = (
     "Seconds are the least of several rounds, in which the libraries take turns in a process each, with one",
     f"thread for each process, and of n_jobs {' and '.join(map(str, _JOBS))}. The first requirement is about",
-    "CPU seconds, workers included: other work on the machine changes them less than seconds on the wall. The C",
-    "library of both keeps freed memory: whether it returns it depends on what the process did before. What",
-    "looks slow by either clock runs again after all others, since other work may last for all its rounds.",
+    "CPU seconds, workers included: other work on the machine changes them less than seconds on the wall.",
+    "The C library of both keeps freed memory: whether it returns it depends on what the process did before.",
+    "What looks slow by either clock runs again after all others: other work may last for all its rounds.",
 )
 
 
