@@ -75,12 +75,13 @@ class IterationStrategy(DataStrategy):
             operations = family.cost(group.prototype, group.settings, shape).shared
         else:
             operations = require_cheaper(group, shape, job).shared
+        tried = checked and hasattr(group.prototype, "max_iter")  # else no fit stops short of its tolerance
         return replace(
             group,
             reason="; ".join(filter(None, [convergence_note(group.prototype, checked), alone])),
             operations=operations,
-            fits_undecided=group.fits_requested if checked else 0,
-            decided_by="a trial of scikit-learn's solver" if checked else "",
+            fits_undecided=group.fits_requested if tried else 0,
+            decided_by="a trial of scikit-learn's solver" if tried else "",
         )
 
     def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
