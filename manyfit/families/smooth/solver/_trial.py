@@ -100,7 +100,7 @@ def try_columns(
     certain = stopping.enough is not None and stopping.max_iter >= stopping.enough
     most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
     start = zero[problem.columns.split[columns]]
-    at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
+    at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * zero[0].size)))
     m = len(columns)
     found = Trial(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int), np.zeros(m))
     for first in range(0, m, at_once):
