@@ -81,6 +81,12 @@ def loss_resolution(X: RowSource) -> float:
     return max(eps, 64 * float(np.finfo(np.float64).eps))
 
 
+def sklearn_stopping(estimator: Any, X: RowSource, loss: float) -> Stopping:
+    """The limits of scikit-learn's own solvers, where the mean loss has the size `loss` at the start."""
+    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
+    return Stopping(estimator.max_iter, enough, loss_resolution(X), max(1.0, loss))
+
+
 def try_columns(
     problem: LinearProblem,
     zero: Array,
