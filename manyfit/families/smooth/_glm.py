@@ -25,8 +25,6 @@ from manyfit.families.smooth.solver._trial import sklearn_stopping
 from manyfit.folds import PassData, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
-__all__ = ["TWEEDIE"]
-
 
 class TweedieFamily(Family):
     """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
@@ -103,4 +101,4 @@ def _power(estimator: Any) -> Any:
     )
 
 
-TWEEDIE: Family = register_family(TweedieFamily())
+register_family(TweedieFamily())

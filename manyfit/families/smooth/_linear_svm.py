@@ -31,8 +31,6 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
-__all__ = ["LINEAR_SVC", "LINEAR_SVR"]
-
 
 class _SquaredLossFamily(Family):
     """Estimators of liblinear with a squared loss, whose Newton's method the gradient stops."""
@@ -131,5 +129,5 @@ def _one_against_the_rest(weights: Array, k: int) -> Array:
     return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
 
 
-LINEAR_SVC: Family = register_family(LinearSVCFamily())
-LINEAR_SVR: Family = register_family(LinearSVRFamily())
+register_family(LinearSVCFamily())
+register_family(LinearSVRFamily())

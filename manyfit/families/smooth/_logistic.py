@@ -32,8 +32,6 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import sklearn_stopping
 from manyfit.folds import PassData, Unsupported, require_classes
 
-__all__ = ["LOGISTIC"]
-
 # Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 # Newton's method of liblinear takes fewer iterations than this where L-BFGS takes hundreds of steps.
@@ -124,4 +122,4 @@ def _penalty(estimator: Any) -> str | None:
     return None if penalty is None else str(penalty)
 
 
-LOGISTIC: Family = register_family(LogisticFamily())
+register_family(LogisticFamily())

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, RepeatedKFold
 
-from manyfit.folds import (
-    AtomMoments,
-    FoldedMatrix,
-    HostRows,
-    NumPyRows,
-    Splits,
-    Weights,
-)
+from manyfit.folds import FoldedMatrix, HostRows, NumPyRows, Splits, Weights
 from manyfit.folds import _blas_threads as _threads
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import SAMPLED_ROWS
+from manyfit.folds.moments._moments import AtomMoments
 from tests.units.folds._exact_moments import assert_moments, exact, rng
 
 

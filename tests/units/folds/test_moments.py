@@ -11,21 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
-from manyfit.folds import (
-    AtomMoments,
-    FoldedMatrix,
-    MixedMatrix,
-    MixedRows,
-    NumPyRows,
-    OneHot,
-    Splits,
-    Unsupported,
-    Weights,
-    moments_of_rows,
-)
+from manyfit.folds import FoldedMatrix, MixedRows, NumPyRows, Splits, Unsupported, Weights
+from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
+from manyfit.folds._single_fold import moments_of_rows
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
-from manyfit.folds.moments._moments import AllButOne, moments_from_sums, require_squares
+from manyfit.folds.moments._moments import AllButOne, AtomMoments, moments_from_sums, require_squares
 from tests.units.folds._exact_moments import assert_moments, exact, rng
 
 
