@@ -60,7 +60,8 @@ from manyfit.families.protocol import sparse_step_of as sparse_step_of
 
 if TYPE_CHECKING:
     from manyfit.families.smooth._glm_answers import GLMAnswers
-else:  # the only name that needs a family
+    from manyfit.families.smooth._glm_answers import Probabilities as Probabilities
+else:  # the only names that need a family
     from manyfit.introspection.late_names import late_names
 
     __getattr__, __dir__ = late_names(__name__, "smooth._glm_answers")

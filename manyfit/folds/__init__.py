@@ -7,10 +7,9 @@ from manyfit.folds._blas_threads import blas_threads, check_blas_threads, map_th
 from manyfit.folds._classed_folds import ClassedFold, ClassedFolds
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import FoldedMatrix, Weights
-from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
 from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
-from manyfit.folds._single_fold import SingleFold, moments_of_rows
+from manyfit.folds._single_fold import SingleFold
 from manyfit.folds.encodings._chunk_encoding import ChunkEncoding
 from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import (
@@ -30,26 +29,15 @@ from manyfit.folds.encodings._table import Table
 from manyfit.folds.encodings._term_counts import TermCounts
 from manyfit.folds.encodings._term_selection import TermSelection
 from manyfit.folds.encodings._text import FittedVectorizer, Texts, counts_texts, selection_key, tokens_key
-from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads, merge_two_spreads
-from manyfit.folds.moments._moments import AtomMoments, Moments
+from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_two_spreads
+from manyfit.folds.moments._moments import Moments
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.moments._spreads import Spreads
 from manyfit.folds.moments._targets import TargetMoments, sum_targets
-from manyfit.folds.moments._transformed import (
-    NO_NOTES,
-    FeatureMoments,
-    Spectrum,
-    StepNotes,
-    TransformedMoments,
-)
-from manyfit.folds.passes._dense import DensePasses
-from manyfit.folds.passes._mixed import MixedPasses
+from manyfit.folds.moments._transformed import NO_NOTES, Spectrum, StepNotes, TransformedMoments
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._samples import RowSample
-from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
-from manyfit.folds.rows._csr import CsrRows, merge_rare_features
-from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
 from manyfit.folds.rows._merge_tree import Node
@@ -98,7 +86,6 @@ __all__ = [
     "SPLITTERS",
     "Array",
     "AtomGroup",
-    "AtomMoments",
     "Blocks",
     "CategoryColumn",
     "ChunkEncoding",
@@ -110,12 +97,8 @@ __all__ = [
     "ClassSpreads",
     "ClassedFold",
     "ClassedFolds",
-    "CsrRows",
-    "DensePasses",
-    "DeviceRows",
     "EncodedFold",
     "Encoding",
-    "FeatureMoments",
     "FittedVectorizer",
     "Fold",
     "FoldArrays",
@@ -127,15 +110,12 @@ __all__ = [
     "KeptPass",
     "KnownNumbers",
     "LinearColumns",
-    "MixedMatrix",
-    "MixedPasses",
     "MixedRows",
     "Moments",
     "MomentsNeeded",
     "Node",
     "NumPyRows",
     "NumberColumn",
-    "OneHot",
     "PassData",
     "Passes",
     "RangeStore",
@@ -146,7 +126,6 @@ __all__ = [
     "SetwiseMerge",
     "SingleFold",
     "SomeRows",
-    "SparsePasses",
     "Spectrum",
     "Splits",
     "Spreads",
@@ -187,10 +166,7 @@ __all__ = [
     "load_targets",
     "map_threads",
     "may_be_in_chunks",
-    "merge_rare_features",
-    "merge_spreads",
     "merge_two_spreads",
-    "moments_of_rows",
     "n_rows",
     "only_splits",
     "own_row_source",

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -166,9 +166,8 @@ class FoldedMatrix:
         plain = weighted = self._merged(i, "train", None)
         if self.weights.fit is not None:
             weighted = self._merged(i, "train", self.weights.fit)
-        found = TransformedMoments.root(
-            plain, weighted, lambda columns: self._constant(i, columns), self.X, self.single_target
-        )
+        constant = partial(self._constant, i)
+        found = TransformedMoments.root(plain, weighted, constant, self.X, self.single_target)
         kept = self._targets_of(i)
         return found if kept is None else found.of_targets(kept)
 
@@ -218,16 +217,10 @@ class FoldedMatrix:
             plain = merged_moments(self._moments_of(parts, None))
         for one in (plain, weighted):
             require_squares(one, 0, "training", self.X.dtype)
-        ranges: AtomRanges | None = None
-
-        def constant(columns: Array) -> Array:
-            nonlocal ranges
-            ranges = ranges or AtomRanges(self.X, [slice(0, self.X.shape[0])])
-            return ranges.constant(columns, np.zeros(1, dtype=np.intp))
-
+        constant = partial(AtomRanges(self.X, [slice(0, self.X.shape[0])]).constant, used=[0])
         return TransformedMoments.root(plain, weighted, constant, self.X, self.single_target), own
 
-    def _moments_of(self, parts: list[Rows], weights: Array | None) -> list[Moments]:
+    def _moments_of(self, parts: Sequence[Rows], weights: Array | None) -> list[Moments]:
         """Moments of parts of the rows, in a pass of their own."""
         Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
         summed = self.X.moments(Y, parts, own)
@@ -284,9 +277,7 @@ class FoldedMatrix:
         if key not in self._atoms:
             # Groups come one after the other, so atoms of earlier groups are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
-            Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
-            self._atoms[key] = AtomMoments(self.X.moments(Y, group.rows, own))
-            self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
+            self._atoms[key] = AtomMoments(self._moments_of(group.rows, weights))
         return self._atoms[key]
 
     def _send_once(self, array: Any, label: str) -> Any:

@@ -27,10 +27,9 @@ def take_rows(A: Array, rows: Any) -> Array:
         return A[rows]
     if isinstance(rows, slice):
         return A[rows, ...]
-    index = as_rows(rows, A.shape[0])  # the array API does not count indices from the end
-    together = contiguous(index)
-    if isinstance(together, slice) and (np.diff(index) == 1).all():
-        return A[together, ...]
+    index = contiguous(as_rows(rows, A.shape[0]))  # the array API does not count indices from the end
+    if isinstance(index, slice):
+        return A[index, ...]
     return array_namespace(A).take(A, to_device_of(index, A, label="indices"), axis=0)
 
 
@@ -45,10 +44,7 @@ def view_rows(A: Any, rows: Any) -> Any:
     """Some rows of a `RowSource` for a reader: a read-only view of neighbours in order, else a copy."""
     index = np.asarray(rows)
     if index.dtype.kind in "iu" and index.size and index[0] >= 0:
-        index = index.astype(np.intp, copy=False)  # differences of a small type overflow
-        together = contiguous(index)
-        if isinstance(together, slice) and (np.diff(index) == 1).all():
-            rows = together
+        rows = contiguous(index.astype(np.intp, copy=False))  # differences of a small type overflow
     found = A.take(rows)
     if isinstance(found, np.ndarray):
         found = found.view()

@@ -1,7 +1,7 @@
 """Folded data of a single split whose rows are given as arrays."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,6 @@ class SingleFold:
     def X(self) -> RowSource:
         """The training rows."""
         return wrap_rows(self._fold.X_train)
-
-    @cached_property
-    def _ranges(self) -> AtomRanges:
-        return AtomRanges(self.X, [slice(0, self.X.shape[0])])
 
     @property
     def n_targets(self) -> int:
@@ -82,11 +78,8 @@ class SingleFold:
         fold, plain = self._fold, self.fitted_moments
         if fold.fit_weight is not None:
             plain = _moments(self.X, self._numbers(fold.y_train), None, "train")
-        ranges = self._ranges  # not `self`, which keeps the view: X would wait for the garbage collector
-
-        def constant(columns: Array) -> Array:
-            return ranges.constant(columns, np.zeros(1, dtype=np.intp))
-
+        # Not of `self`, which keeps the view: X would wait for the garbage collector.
+        constant = partial(AtomRanges(self.X, [slice(0, self.X.shape[0])]).constant, used=[0])
         single_target = fold.y_train.ndim == 1
         return TransformedMoments.root(plain, self.fitted_moments, constant, self.X, single_target)
 

@@ -10,6 +10,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.linear_model import (
+    GammaRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    TweedieRegressor,
+)
+from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -25,9 +34,7 @@ from manyfit.arrays import (
 )
 from manyfit.estimators.backends._native_registry import register_fitter
 from manyfit.exceptions import Unsupported
-from manyfit.families import Family, family_of
-from manyfit.families.least_squares import LINEAR_REGRESSION, RIDGE
-from manyfit.families.smooth import LINEAR_SVC, LINEAR_SVR, LOGISTIC, TWEEDIE, GLMAnswers, Probabilities
+from manyfit.families import Family, GLMAnswers, Probabilities, family_of
 from manyfit.folds import (
     AtomGroup,
     FoldArrays,
@@ -105,7 +112,7 @@ def fit_by_moments(estimator: Any, X: Array, y: Array, sample_weight: Array) -> 
     else:
         estimator.intercept_ = data.as_attribute(intercept[0] if data.y.ndim == 1 else intercept)
     estimator.n_features_in_ = data.X.shape[1]
-    if family is RIDGE:
+    if Ridge in family.serves:
         estimator.n_iter_ = None
         # The solver of the normal equations, unless the user chose one.
         estimator.solver_ = "cholesky" if estimator.solver == "auto" else estimator.solver
@@ -150,17 +157,17 @@ def _fit_rows(estimator: Any, data: _Data, rows: Any, **options: Any) -> None:
     one = answers.classes is None
     estimator.coef_ = data.as_attribute(coef[0] if one else coef, wide=wide)
     estimator.n_features_in_ = data.X.shape[1]
-    if family is LOGISTIC:
+    is_logistic, is_glm = (cls in family.serves for cls in (LogisticRegression, TweedieRegressor))
+    if is_logistic:
         estimator.n_iter_ = to_device_of(np.array([n_iter], dtype=np.int32), data.X)
     else:
         estimator.n_iter_ = n_iter
-    if family is TWEEDIE:
+    if is_glm:
         set_glm_loss(estimator)
     if estimator.fit_intercept:
-        scalar = family is TWEEDIE
-        estimator.intercept_ = data.as_attribute(intercept[0] if scalar else intercept, wide=wide)
+        estimator.intercept_ = data.as_attribute(intercept[0] if is_glm else intercept, wide=wide)
     else:
-        estimator.intercept_ = data.as_attribute(np.zeros(len(coef))) if family is LOGISTIC else 0.0
+        estimator.intercept_ = data.as_attribute(np.zeros(len(coef))) if is_logistic else 0.0
     if answers.classes is not None:
         estimator.classes_ = TransferCache(data.X)(answers.classes)
 
@@ -213,28 +220,23 @@ def _responses(method: str) -> Callable[[Any, Array], Array]:
     return answer
 
 
-for _cls in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
+for _cls in (Ridge, LinearRegression):
     register_fitter(_cls, fit_by_moments, _family_and_setting, predict=_linear)
-for _cls in TWEEDIE.serves:
+for _cls in (PoissonRegressor, GammaRegressor, TweedieRegressor):
     register_fitter(  # of the logarithmic link
         _cls,
         fit_by_passes,
         _family_and_setting,
         predict=lambda one, X: array_namespace(X).exp(_linear(one, X)),
     )
-for _cls in LINEAR_SVR.serves:
-    register_fitter(_cls, fit_by_passes, _family_and_setting, predict=_linear)
-for _cls in LINEAR_SVC.serves:
-    register_fitter(
-        _cls, fit_by_passes, _family_and_setting, predict=_responses("predict"), decision_function=_decisions
-    )
-for _cls in LOGISTIC.serves:
-    register_fitter(
-        _cls,
-        fit_by_passes,
-        _family_and_setting,
-        predict=_responses("predict"),
-        decision_function=_decisions,
-        predict_proba=_responses("predict_proba"),
-        predict_log_proba=lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
-    )
+register_fitter(LinearSVR, fit_by_passes, _family_and_setting, predict=_linear)
+_labels = {"predict": _responses("predict"), "decision_function": _decisions}
+register_fitter(LinearSVC, fit_by_passes, _family_and_setting, **_labels)
+register_fitter(
+    LogisticRegression,
+    fit_by_passes,
+    _family_and_setting,
+    **_labels,
+    predict_proba=_responses("predict_proba"),
+    predict_log_proba=lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
+)

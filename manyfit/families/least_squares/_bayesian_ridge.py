@@ -9,11 +9,11 @@ from manyfit.families.least_squares._moment_family import MomentFamily
 from manyfit.families.least_squares._normal_equations import NormalEquations
 from manyfit.families.least_squares._ridge import (
     MIN_SPECTRAL_RATIO,
-    POOR,
     RidgeEquations,
     ridge_equations,
     solve_ridge,
 )
+from manyfit.families.least_squares.left_out._residuals import POOR
 from manyfit.families.protocol import Array, LinearAnswers, Setting, Settings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
 

@@ -115,9 +115,8 @@ def _answers(estimator: Any, settings: Settings, view: TransformedMoments, solve
             coef[j] = solve(estimator, equations, setting, view.weighted.weight)
         if found:
             refused[j] = "the solver does not converge, of which scikit-learn warns"
-    linear, rounding = equations.predictors(view, np.moveaxis(coef, 0, 1))
     flat = isinstance(estimator, Lasso) or type(estimator) is ElasticNet
-    return LinearAnswers(linear, refused, (rounding,), flat=flat)
+    return equations.answers(view, np.moveaxis(coef, 0, 1), refused, flat)
 
 
 def _on_gram_matrix(estimator: Any, equations: NormalEquations, setting: Setting, weight: float) -> Array:

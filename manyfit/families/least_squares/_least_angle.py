@@ -46,8 +46,7 @@ class LarsFamily(MomentFamily):
             [self._along_path(estimator, settings, equations, k, view) for k in range(len(equations.yy))],
             axis=2,
         )
-        linear, rounding = equations.predictors(view, coef)
-        return LinearAnswers(linear, {}, (rounding,), flat=True)
+        return equations.answers(view, coef, {}, flat=True)
 
     def _along_path(
         self, estimator: Any, settings: Settings, equations: NormalEquations, k: int, view: TransformedMoments

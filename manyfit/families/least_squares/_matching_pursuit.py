@@ -55,8 +55,7 @@ class MatchingPursuitFamily(MomentFamily):
                     coef[j] = pursued.reshape(equations.xy.shape)
                     continue
             refused[j] = "the pursuit ends early, or needs more features than there are"
-        linear, rounding = equations.predictors(view, np.moveaxis(coef, 0, 1))
-        return LinearAnswers(linear, refused, (rounding,), flat=True)
+        return equations.answers(view, np.moveaxis(coef, 0, 1), refused, flat=True)
 
 
 def require_independent(equations: NormalEquations, view: TransformedMoments) -> None:

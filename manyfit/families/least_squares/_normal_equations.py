@@ -1,10 +1,11 @@
 """Normal equations of the training rows of one fold, about their mean or about zero."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from manyfit.families.protocol import Array
+from manyfit.families.protocol import Array, LinearAnswers
 from manyfit.folds import TransformedMoments, Unsupported
 from manyfit.metrics.scoring import LinearPredictors, Rounding
 
@@ -42,8 +43,10 @@ class NormalEquations(NamedTuple):
         yy = moments.yy + weight * y_mean**2
         return cls(moments.raw_xx, moments.raw_xy, yy, moments.x_origin, np.zeros_like(y_mean))
 
-    def predictors(self, view: TransformedMoments, coef: Array) -> tuple[LinearPredictors, Rounding]:
-        """Predictors with the coefficients `coef`, (p, m, q), and what rounding in the Gram matrix does.
+    def answers(
+        self, view: TransformedMoments, coef: Array, refused: Mapping[int, str], flat: bool = False
+    ) -> LinearAnswers:
+        """Answers with the coefficients `coef`, (p, m, q), and what rounding in the Gram matrix does.
 
         A solver that repeats products with the Gram matrix loses digits of each feature's part of a
         prediction, the more the more features there are.
@@ -53,4 +56,5 @@ class NormalEquations(NamedTuple):
         at_origin = self.y_offset + np.tensordot(self.offset, coef, axes=1)
         noise = GRAM_NOISE * np.sqrt(p) * np.finfo(np.float64).eps * np.abs(coef).max(axis=2)
         rounding = Rounding(view.origin, view.to_X(np.eye(p)), self.offset, noise, np.ones((m, q)))
-        return LinearPredictors(on_X, at_origin, view.origin), rounding
+        linear = LinearPredictors(on_X, at_origin, view.origin)
+        return LinearAnswers(linear, refused, (rounding,), flat)

@@ -68,8 +68,7 @@ class PLSFamily(MomentFamily):
                 refused[j] = why
             else:
                 coef[:, j] = found[k - 1] * y_scale / x_scale[:, None]
-        linear, rounding = equations.predictors(view, coef)
-        return LinearAnswers(linear, refused, (rounding,))
+        return equations.answers(view, coef, refused)
 
 
 def _components(xx: Array, xy: Array, yy: Array, n: int, estimator: Any) -> tuple[list[Array], str]:

@@ -46,8 +46,7 @@ class ARDFamily(MomentFamily):
                 coef[:, j, 0] = _coefficients(estimator, setting, equations, view)
             except Unsupported as why:
                 refused[j] = str(why)
-        linear, rounding = equations.predictors(view, coef)
-        return LinearAnswers(linear, refused, (rounding,))
+        return equations.answers(view, coef, refused)
 
 
 def _coefficients(

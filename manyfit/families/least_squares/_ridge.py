@@ -29,8 +29,6 @@ from manyfit.families.protocol import (
 from manyfit.folds import FoldedMatrix, Moments, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics.scoring import LinearPredictors, Rounding
 
-__all__ = ["LINEAR_REGRESSION", "POOR", "RIDGE"]
-
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits.
 MIN_SPECTRAL_RATIO = 1e-12
 # LinearRegression cuts singular values at its `cond`; within this factor of the cut the rank is not known.
@@ -244,5 +242,5 @@ _NEAR_STOP = "rounding decides where conjugate gradients stop"
 _NO_FEATURES = "no features are left"
 
 
-RIDGE = register_family(RidgeFamily())
-LINEAR_REGRESSION = register_family(LinearRegressionFamily())
+register_family(RidgeFamily())
+register_family(LinearRegressionFamily())

@@ -32,7 +32,7 @@ class MultiOutputFamily(WrappedFamily):
                 raise Unsupported("y has one dimension, and several targets need two")
             targets = range(view.plain.y_mean.size)
             yield _side_by_side(
-                [answers_on(self.inner, estimator, settings, view.of_target(k)) for k in targets]
+                [answers_on(self.inner, estimator, settings, view.of_targets([k])) for k in targets]
             )
 
 

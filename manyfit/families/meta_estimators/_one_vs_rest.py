@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,19 +67,14 @@ class OneVsRestFamily(WrappedFamily):
             yield from linked_answers([_side_by_side(answers)], _link(answers[0], classes))
 
 
-@dataclass(frozen=True)
-class NormedProbabilities:
+class NormedProbabilities(Decisions):
     """Decision values, the class of the largest, and the probabilities of each class over their sum.
 
     Reference: sklearn.multiclass.OneVsRestClassifier (1.9): ``predict_proba``.
     """
 
-    classes: Array
-    keeps_single: bool = True
-
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
-        xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
+        xp, out = array_namespace(Z), super().responses(Z)
         with np.errstate(over="ignore"):  # for libraries that compute with NumPy
             P = expit(xp.asarray(Z, copy=True))
         total = xp.sum(P, axis=2, keepdims=True)

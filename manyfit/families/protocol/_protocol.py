@@ -229,8 +229,8 @@ class Family:
         raise NotImplementedError
 
 
-class AffineStep(Protocol):
-    """How an affine transformer maps the training moments of a fold."""
+class _Step(Protocol):
+    """How a transformer is served."""
 
     @property
     def serves(self) -> tuple[type, ...]:
@@ -239,6 +239,10 @@ class AffineStep(Protocol):
     def check(self, step: Any) -> None:
         """Raise `Unsupported` with the reason if the parameters are not served."""
         return None
+
+
+class AffineStep(_Step, Protocol):
+    """How an affine transformer maps the training moments of a fold."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """The view behind the step, as scikit-learn would fit it on this fold.
@@ -250,22 +254,16 @@ class AffineStep(Protocol):
         """
 
 
-class SparseStep:
+class SparseStep(_Step):
     """How a transformer is fitted to sparse rows that are read in chunks; it then maps them row by row.
 
     Attributes
     ----------
-    serves : tuple of type
-        Transformers that this step stands for, by exact type.
     is_exact : bool
         Whether what it learns has the bits of scikit-learn's fit.
     """
 
-    serves: tuple[type, ...]
     is_exact = True
-
-    def check(self, step: Any) -> None:
-        """Raise `Unsupported` with the reason if the parameters are not served."""
 
     def reads_rows(self, step: Any) -> bool:
         """Whether a fit learns from the numbers of the rows, which takes a pass."""
@@ -287,16 +285,8 @@ class SparseStep:
         return fitted
 
 
-class ColumnStep(Protocol):
+class ColumnStep(_Step, Protocol):
     """How a transformer maps the columns of a fold: a frame's, with gaps and categories."""
-
-    @property
-    def serves(self) -> tuple[type, ...]:
-        """Transformers that this step stands for, by exact type."""
-
-    def check(self, step: Any) -> None:
-        """Raise `Unsupported` with the reason if the parameters are not served."""
-        return None
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind the step, as scikit-learn would fit it on this fold.

@@ -148,11 +148,4 @@ def register_sparse_step(step: SparseStep) -> None:
     _sparse_steps.register(step, *step.serves)
 
 
-def sparse_step_of(cls: type) -> SparseStep | None:
-    """The step over sparse rows in chunks for exactly this type of estimator, or None."""
-    return _sparse_steps.get(cls)
-
-
-def column_step_of(cls: type) -> ColumnStep | None:
-    """The step that reads columns for exactly this type of estimator, or None."""
-    return _column_steps.get(cls)
+column_step_of, sparse_step_of = _column_steps.get, _sparse_steps.get

@@ -21,11 +21,9 @@ from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_ans
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._losses import HalfTweedie
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
+from manyfit.families.smooth.solver._trial import sklearn_stopping
 from manyfit.folds import PassData, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
-
-__all__ = ["TWEEDIE"]
 
 
 class TweedieFamily(Family):
@@ -71,21 +69,17 @@ class TweedieFamily(Family):
             lambda total: alphas,
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
-            stopping=_stopping(estimator, power, y, folded),
+            stopping=sklearn_stopping(estimator, folded.X, _first_loss(power, float(y.mean()))),
             start=_log_means(y, folded),
         )
         yield from linked_answers(fit_path(folded, model), LogLink())
 
 
-def _stopping(estimator: Any, power: float, y: Array, data: PassData) -> Stopping:
-    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
-    # Terms of the mean loss at the start, where all predictions are the mean of y.
-    mean = float(y.mean())
+def _first_loss(power: float, mean: float) -> float:
+    """Size of the terms of the mean loss at the start, where all predictions are the mean of y."""
     if 1 < power < 2:
-        loss = mean ** (2 - power) * (1 / (power - 1) + 1 / (2 - power))
-    else:
-        loss = (mean if power == 1 else 1.0) * (1.0 + abs(float(np.log(mean))))
-    return Stopping(estimator.max_iter, enough, loss_resolution(data.X), max(1.0, loss))
+        return float(mean ** (2 - power) * (1 / (power - 1) + 1 / (2 - power)))
+    return (mean if power == 1 else 1.0) * (1.0 + abs(float(np.log(mean))))
 
 
 def _log_means(y: Array, data: PassData) -> Array:
@@ -107,4 +101,4 @@ def _power(estimator: Any) -> Any:
     )
 
 
-TWEEDIE: Family = register_family(TweedieFamily())
+register_family(TweedieFamily())

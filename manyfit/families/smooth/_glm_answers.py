@@ -5,7 +5,7 @@ They lie where the rows do. A device holds no texts: labels on it are positions 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,84 +22,67 @@ __all__ = ["GLMAnswers", "Probabilities"]
 PREDICTED = 2**20
 
 
-class Link(Protocol):
+@dataclass(frozen=True)
+class Link:
     """From linear predictors to the responses of scikit-learn's estimator."""
 
-    @property
-    def classes(self) -> Array | None:  # type: ignore[override]
-        """Classes in the order of the outputs; None for regressors."""
-
-    @property
-    def keeps_single(self) -> bool:
-        """Whether the estimator answers float32 rows in float32."""
+    classes: Array | None = None  # in the order of the outputs; None for regressors
+    # Whether the estimator answers float32 rows in float32; liblinear's coefficients are float64.
+    keeps_single: bool = True
 
     def responses(self, Z: Any) -> dict[str, Any]:
         """Responses by method name from linear predictors (m, n, K), which may be overwritten.
 
         They lie where `Z` does. On a device labels are positions in `classes`.
         """
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class LogLink:
+class LogLink(Link):
     """``exp(z)``.
 
     Reference: sklearn.linear_model.PoissonRegressor.predict (1.9).
     """
-
-    classes: None = None
-    keeps_single: bool = True
 
     def responses(self, Z: Any) -> dict[str, Any]:
         with np.errstate(over="ignore"):
             return {"predict": array_namespace(Z).exp(Z[:, :, 0])}
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(Link):
     """The linear predictor itself.
 
     Reference: sklearn.svm.LinearSVR.predict (1.9).
     """
 
-    classes: None = None
-    keeps_single: bool = False  # liblinear's coefficients are float64
-
     def responses(self, Z: Any) -> dict[str, Any]:
         return {"predict": Z[:, :, 0]}
 
 
-@dataclass(frozen=True)
-class Decisions:
+class Decisions(Link):
     """Decision values, and the class of the largest.
 
     Reference: sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
     """
 
-    classes: Array
-    keeps_single: bool = False
-
     def responses(self, Z: Any) -> dict[str, Any]:
         xp = array_namespace(Z)
         decisions = Z if Z.shape[2] > 1 else Z[:, :, 0]
         codes = xp.argmax(Z, axis=2) if Z.shape[2] > 1 else xp.astype(decisions > 0, xp.int64)
+        assert self.classes is not None
         labels = self.classes[codes] if isinstance(codes, np.ndarray) else codes
         return {"decision_function": decisions, "predict": labels}
 
 
-@dataclass(frozen=True)
-class Probabilities:
+class Probabilities(Decisions):
     """Decision values, the class of the largest, and the probabilities of the classes.
 
     Reference: sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``,
     ``predict_proba``.
     """
 
-    classes: Array
-    keeps_single: bool = True
-
     def responses(self, Z: Any) -> dict[str, Any]:
-        xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
+        xp, out = array_namespace(Z), super().responses(Z)
         with np.errstate(over="ignore"):  # for libraries that compute with NumPy
             if Z.shape[2] > 1:
                 return {**out, "predict_proba": softmax(xp.asarray(Z, copy=True), axis=2)}

@@ -4,7 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.families.protocol import Array
+from manyfit.families.protocol import Array, Settings
+from manyfit.families.smooth.solver._coarse_to_fine import Model
+from manyfit.families.smooth.solver._objective import RowLoss
+from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported
 
 # Newton's method may make as many iterations as it is allowed. Its `tol` is relative to the gradient at the
@@ -18,6 +21,24 @@ def require_usual_intercept(estimator: Any) -> None:
     """Raise `Unsupported` unless the intercept is penalised as a weight, or there is none."""
     if estimator.fit_intercept and estimator.intercept_scaling != 1:
         raise Unsupported("intercept_scaling changes the penalty of the intercept")
+
+
+def liblinear_model(
+    estimator: Any, settings: Settings, rowwise: RowLoss, most: int, rarest: float = 1.0, loss: float = 1.0
+) -> Model:
+    """The model of all C, with a penalised intercept and liblinear's rule of when to stop.
+
+    `most`: Newton's iterations; `rarest`: see `rarest_share`; `loss`: mean loss at the start.
+    """
+    C = np.array([float(setting["C"]) for setting in settings])
+    return Model(
+        rowwise,
+        lambda total: 1.0 / (C * total),
+        "penalised" if estimator.fit_intercept else "none",
+        float(estimator.tol) * rarest,
+        norm="euclidean",
+        stopping=Stopping(most, None, RESOLUTION, loss, STEEP),
+    )
 
 
 def rarest_share(own: Array, data: PassData) -> float:

@@ -19,15 +19,17 @@ from manyfit.families.protocol import (
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
-from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
-from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
+from manyfit.families.smooth._liblinear import (
+    ITERATIONS,
+    liblinear_model,
+    rarest_share,
+    require_usual_intercept,
+)
+from manyfit.families.smooth.solver._coarse_to_fine import fit_path
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
-from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, require_classes
-
-__all__ = ["LINEAR_SVC", "LINEAR_SVR"]
 
 
 class _SquaredLossFamily(Family):
@@ -92,10 +94,10 @@ class LinearSVCFamily(_SquaredLossFamily):
                 None if weights is None else own,
             )
             # Each row of either class has a loss of one at the start.
-            model = _model(estimator, settings, rowwise, rarest_share(own, folded), 1.0)
-            fits.append(fit_path(folded, model))
+            rarest, most = rarest_share(own, folded), min(estimator.max_iter, ITERATIONS)
+            fits.append(fit_path(folded, liblinear_model(estimator, settings, rowwise, most, rarest)))
         fitted = map(PathSolution.side_by_side, zip(*fits, strict=True))
-        yield from linked_answers(fitted, Decisions(classes))
+        yield from linked_answers(fitted, Decisions(classes, keeps_single=False))
 
 
 class LinearSVRFamily(_SquaredLossFamily):
@@ -115,20 +117,9 @@ class LinearSVRFamily(_SquaredLossFamily):
     def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
-        model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
-        yield from linked_answers(fit_path(folded, model), Identity())
-
-
-def _model(estimator: Any, settings: Settings, rowwise: RowLoss, rarest: float, loss: float) -> Model:
-    C = np.array([float(setting["C"]) for setting in settings])
-    return Model(
-        rowwise,
-        lambda total: 1.0 / (C * total),
-        "penalised" if estimator.fit_intercept else "none",
-        float(estimator.tol) * rarest,
-        norm="euclidean",
-        stopping=Stopping(min(estimator.max_iter, ITERATIONS), None, RESOLUTION, loss, STEEP),
-    )
+        most, loss = min(estimator.max_iter, ITERATIONS), float(np.mean(y**2))
+        model = liblinear_model(estimator, settings, rowwise, most, loss=loss)
+        yield from linked_answers(fit_path(folded, model), Identity(keeps_single=False))
 
 
 def _one_against_the_rest(weights: Array, k: int) -> Array:
@@ -138,5 +129,5 @@ def _one_against_the_rest(weights: Array, k: int) -> Array:
     return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
 
 
-LINEAR_SVC: Family = register_family(LinearSVCFamily())
-LINEAR_SVR: Family = register_family(LinearSVRFamily())
+register_family(LinearSVCFamily())
+register_family(LinearSVRFamily())

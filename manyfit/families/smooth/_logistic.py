@@ -1,7 +1,6 @@
 """LogisticRegression with an l2 penalty, all C at once."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -21,14 +20,17 @@ from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
 from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
-from manyfit.families.smooth._liblinear import ITERATIONS, RESOLUTION, rarest_share, require_usual_intercept
+from manyfit.families.smooth._liblinear import (
+    ITERATIONS,
+    liblinear_model,
+    rarest_share,
+    require_usual_intercept,
+)
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, STEEP, Stopping, loss_resolution
+from manyfit.families.smooth.solver._trial import sklearn_stopping
 from manyfit.folds import PassData, Unsupported, require_classes
-
-__all__ = ["LOGISTIC"]
 
 # Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
@@ -95,37 +97,21 @@ class LogisticFamily(Family):
         rowwise = RowLoss(
             loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
         )
+        if estimator.solver == "liblinear":
+            most = ITERATIONS if estimator.max_iter >= NEWTON_ENOUGH else estimator.max_iter
+            model = liblinear_model(estimator, settings, rowwise, most, rarest_share(codes, folded))
+            yield from linked_answers(fit_path(folded, model), Probabilities(classes, keeps_single=False))
+            return
         C = np.array([float(setting["C"]) for setting in settings])
         model = Model(
             rowwise,
             lambda total: 1.0 / (C * total),
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
-            stopping=_stopping(estimator, len(classes), folded),
+            # The loss at the start, where no class is more likely than another.
+            stopping=sklearn_stopping(estimator, folded.X, float(np.log(len(classes)))),
         )
-        link = Probabilities(classes)
-        if estimator.solver == "liblinear":
-            model = _as_liblinear(model, estimator, rarest_share(codes, folded))
-            link = Probabilities(classes, keeps_single=False)
-        yield from linked_answers(fit_path(folded, model), link)
-
-
-def _as_liblinear(model: Model, estimator: Any, rarest: float) -> Model:
-    """The model with a penalised intercept, and liblinear's rule of when to stop."""
-    most = ITERATIONS if estimator.max_iter >= NEWTON_ENOUGH else estimator.max_iter
-    return replace(
-        model,
-        intercept="penalised" if estimator.fit_intercept else "none",
-        tol=model.tol * rarest,
-        norm="euclidean",
-        stopping=Stopping(most, None, RESOLUTION, 1.0, STEEP),
-    )
-
-
-def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
-    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
-    # The loss at the start, where no class is more likely than another.
-    return Stopping(estimator.max_iter, enough, loss_resolution(data.X), max(1.0, float(np.log(n_classes))))
+        yield from linked_answers(fit_path(folded, model), Probabilities(classes))
 
 
 def _penalty(estimator: Any) -> str | None:
@@ -136,4 +122,4 @@ def _penalty(estimator: Any) -> str | None:
     return None if penalty is None else str(penalty)
 
 
-LOGISTIC: Family = register_family(LogisticFamily())
+register_family(LogisticFamily())

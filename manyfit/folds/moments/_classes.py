@@ -110,7 +110,7 @@ class ClassAtoms:
         parts = [[none] * n_atoms for _ in range(n_classes)]
         for (a, c, _), one in zip(self._sets, summed, strict=True):
             parts[c][a] = one
-        return [AtomMoments([(one, 0) for one in own]) for own in parts]
+        return [AtomMoments(own) for own in parts]
 
     def merged_moments(self, i: int) -> ClassMoments:
         """Moments of the classes of the training rows of split `i`."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device_of, to_host_together
 from manyfit.folds._row_index import n_rows, row_blocks, take_rows
+from manyfit.folds.moments._host import evenly_spread
 from manyfit.folds.moments._moments import SummedMoments, moments_from_sums
 from manyfit.folds.splits._atoms import Rows
 
@@ -20,8 +21,6 @@ Array = Any
 # Blocks of a large X have up to four times as many, at most this part of it: fewer calls are started.
 BLOCK_VALUES = 2**22
 MOST_VALUES, BLOCK_PARTS = 2**24, 16
-# Rows that the middle of an atom is found from, an odd number: the median is then one of the values.
-SAMPLED_ROWS = 15
 
 
 def sum_device_atoms(X: Array, Y: Array, atoms: Sequence[Rows], weights: Array | None) -> SummedMoments:
@@ -57,7 +56,12 @@ class _DeviceSums:
 
     def middles(self, sets: Sequence[Rows]) -> Array:
         """A point amid each set of rows, (n_sets, p + q), on the device: medians of some of the rows."""
-        return self._xp.concat([self._medians(n, list(some)) for n, some in groupby(sets, _sampled)])
+        return self._xp.concat(
+            [
+                self._medians(n, list(some))
+                for n, some in groupby(sets, lambda rows: evenly_spread(n_rows(rows)).size)
+            ]
+        )
 
     def _medians(self, n: int, sets: Sequence[Rows]) -> Array:
         """Medians of `n` rows of each set, an odd number, or zeros for none."""
@@ -104,12 +108,6 @@ class _DeviceSums:
 
     def _float(self, A: Array) -> Array:
         return self._xp.astype(A, self._dtype, copy=False)
-
-
-def _sampled(rows: Rows) -> int:
-    """Rows of a set that its middle is found from: an odd number, or 0."""
-    n = min(n_rows(rows), SAMPLED_ROWS)
-    return n - (n + 1) % 2 if n else 0
 
 
 def device_column_ranges(

@@ -6,7 +6,7 @@ import numpy as np
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._row_index import RowReader, n_rows, row_blocks
-from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments, moments_from_sums
+from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments, moments_about
 from manyfit.folds.splits._atoms import Array, Rows
 
 # Values in one block of rows of few columns: 0.25 MiB of float64. Centring and multiplying then run in the
@@ -108,15 +108,9 @@ def sum_atoms(
 
 def _summed(origin: Array, X: RowReader, Y: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:
     """Moments with means relative to `origin`, and how many rows were read for them."""
-    n = n_rows(rows)
     # A column with a trend is far from the middle of all data in most pieces of rows, but not from their own.
     shift = _starting_point(X, Y, rows, weights)
-    moments, far = moments_from_sums(_sums_about(shift, X, Y, rows, weights), shift, origin, n)
-    if not far:
-        return moments, n
-    # Too much was subtracted: the rows are summed once more, about the mean itself.
-    shift = moments.mean
-    return moments_from_sums(_sums_about(shift, X, Y, rows, weights), shift, origin, n)[0], 2 * n
+    return moments_about(shift, lambda point: _sums_about(point, X, Y, rows, weights), origin, n_rows(rows))
 
 
 def _sums_about(shift: Array, X: RowReader, Y: Array, rows: Rows, weights: Array | None) -> Array:

@@ -8,7 +8,7 @@ from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import MIN_THREADED_VALUES, evenly_spread, median_row
-from manyfit.folds.moments._moments import Moments, SummedMoments, moments_from_sums
+from manyfit.folds.moments._moments import Moments, SummedMoments, moments_about
 from manyfit.folds.splits._atoms import Array, Rows
 
 
@@ -48,25 +48,21 @@ def _with_targets(X: MixedMatrix, Y: Array) -> Array:
 
 
 def _summed(X: MixedMatrix, origin: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:
-    own, n = X.take(rows), n_rows(rows)
+    own = X.take(rows)
     weight = None if weights is None else np.asarray(weights[rows], dtype=np.float64)
-    shift = mixed_middle(own)
-    sums = _sums_about(shift, own, weight)
-    moments, far = moments_from_sums(sums, shift, origin, n)
-    if not far:
-        return moments, n
-    # Too much was subtracted from the numbers: they are summed once more, about the mean itself.
-    again = np.zeros_like(shift)
-    again[X.places] = moments.mean[X.places]
-    return moments_from_sums(_sums_about(again, own, weight), again, origin, n)[0], 2 * n
+    return moments_about(
+        mixed_middle(own), lambda point: _sums_about(point, own, weight), origin, n_rows(rows)
+    )
 
 
 def _sums_about(shift: Array, X: MixedMatrix, weights: Array | None) -> Array:
     """``Z' W Z`` with ``Z = [X - shift, 1]``, see `manyfit.folds.moments._host`.
 
-    A one-hot column that most rows have is shifted by one, in `shift` too: it is then minus the sum of the
-    others of its block, of which nothing is subtracted.
+    One-hot columns are not shifted, in `shift` neither, but by one if most rows have it: such a column is
+    then minus the sum of the others of its block, of which nothing is subtracted.
     """
+    for block in X.blocks:
+        shift[block.columns] = 0.0
     d = X.shape[1]
     numbers = np.ones((X.shape[0], X.places.size + 1))
     np.subtract(X.numbers, shift[X.places], out=numbers[:, :-1])

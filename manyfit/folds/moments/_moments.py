@@ -13,7 +13,7 @@ Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -86,15 +86,25 @@ def moments_from_sums(sums: Array, shift: Array, origin: Array, n: int) -> tuple
     return Moments(float(n), weight, origin, offset, scatter), bool(far.any())
 
 
-class AtomMoments:
-    """The moments of every atom of a group, in order, and their merges; keeps ``n_atoms (p + q)^2`` numbers.
+def moments_about(
+    shift: Array, sums_about: Callable[[Array], Array], origin: Array, n: int
+) -> tuple[Moments, int]:
+    """Moments of `n` rows from their sums about a point amid them, and how many rows were read.
 
-    `rows_read` counts the rows of all atoms once, and once more those that were summed again.
+    If too much was subtracted, they are summed once more, about the mean itself.
     """
+    moments, far = moments_from_sums(sums_about(shift), shift, origin, n)
+    if not far:
+        return moments, n
+    shift = moments.mean
+    return moments_from_sums(sums_about(shift), shift, origin, n)[0], 2 * n
 
-    def __init__(self, summed: SummedMoments) -> None:
-        self.parts = [moments for moments, _ in summed]
-        self.rows_read = sum(read for _, read in summed)
+
+@dataclass(frozen=True)
+class AtomMoments:
+    """The moments of every atom of a group, in order, and their merges."""
+
+    parts: Sequence[Moments]
 
     def merged(self, counts: Array) -> Moments:
         """Moments of a set that repeats atom ``a`` ``counts[a]`` times."""
@@ -106,7 +116,7 @@ class AtomMoments:
         if not used.size:
             origin = self.parts[0].origin
             return Moments(0.0, 0.0, origin, np.zeros(origin.size), np.zeros((origin.size, origin.size)))
-        return merged_moments([self.parts[a] for a in used], counts[used])
+        return merged_moments([self.parts[int(a)] for a in used], counts[used])
 
     @cached_property
     def _all_but_one(self) -> "AllButOne":
@@ -192,7 +202,7 @@ class AtomRanges:
         self._low, self._high = np.empty((2, len(atoms), X.shape[1]), dtype=X.dtype)
         self._known = np.zeros(X.shape[1], dtype=bool)
 
-    def constant(self, columns: Array, used: Array) -> Array:
+    def constant(self, columns: Array, used: Sequence[Any] | Array) -> Array:
         """Whether each of `columns` holds one value, exactly, over the atoms at the positions `used`."""
         new = columns[~self._known[columns]]
         if new.size:

@@ -302,13 +302,11 @@ class TransformedMoments:
         """Targets ``(y - shift) / scale``."""
         return self._behind(lambda m: m.with_targets(shift, scale))
 
-    def of_target(self, k: int) -> "TransformedMoments":
-        """One of several targets, alone."""
-        return self._behind(lambda m: m.of_targets([k]), single_target=True)
-
     def of_targets(self, index: Any) -> "TransformedMoments":
-        """Some of several targets."""
-        return self._behind(lambda m: m.of_targets(index))
+        """Some of several targets, or one alone."""
+        return self._behind(
+            lambda m: m.of_targets(index), single_target=self.single_target or len(index) == 1
+        )
 
     def for_targets(self, y_mean: Array, xy: Array, yy: Array) -> "TransformedMoments":
         """The same features with q other targets; `xy`, (p_X, q), is their scatter with the columns of X.

@@ -4,7 +4,7 @@ A pass sends the coefficients to the device and copies the sums of all atoms bac
 array as long as X crosses than the index of each atom that is no slice, and that one crosses once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,18 +110,16 @@ class DevicePasses(Passes):
         self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None
     ) -> DeviceArray:
         before_pass()
-        xp, K = self._xp, theta.shape[1]
-        flat = self.send(theta[0])
-        taken = None if features is None else to_device_of(features, self.X, label="indices")
-        narrow = self._narrow(dtype)
-        size = K * (flat.shape[1] if features is None else len(features) + 1)
+        xp, (K, d), narrow = self._xp, theta.shape[1:], self._narrow(dtype)
+        roots = self._roots(theta, curvature, features, narrow)
+        size = K * (d if features is None else len(features) + 1)
         width = gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
         out = xp.zeros((len(self.rows), size, size), dtype=self._dtype, device=device(self.X))
         with np.errstate(over="ignore", invalid="ignore"):
             for a in range(len(self.rows)):
                 total: DeviceArray = None
                 for rows, B in self._blocks(a, width):
-                    product = squared(self._roots(flat, rows, B, curvature, taken, narrow), K)
+                    product = squared(roots(rows, B), K)
                     if total is None:
                         total = xp.astype(product, self._dtype)
                     else:
@@ -132,22 +130,21 @@ class DevicePasses(Passes):
         return out
 
     def _roots(
-        self,
-        flat: DeviceArray,
-        rows: DeviceArray,
-        B: DeviceArray,
-        curvature: Curvature,
-        taken: DeviceArray,
-        narrow: Any,
-    ) -> list[DeviceArray]:
-        """`curvature_roots` of rows `B` at coefficients `flat`, by columns `taken` or, if None, by all."""
-        xp = self._xp
-        Z = flat[:, :-1] @ B.T
-        Z += flat[:, -1:]
-        D, P = curvature(Z[:, None, :], rows)
-        B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
-        B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
-        return curvature_roots(B, D[:, 0, :], None if P is None else P[:, 0, :])
+        self, theta: Array, curvature: Curvature, features: Array | None, narrow: Any
+    ) -> Callable[[DeviceArray, DeviceArray], list[DeviceArray]]:
+        """`curvature_roots` at `theta` as a function of some rows and of their numbers, less the origin."""
+        xp, flat = self._xp, self.send(theta[0])
+        taken = None if features is None else to_device_of(features, self.X, label="indices")
+
+        def roots(rows: DeviceArray, B: DeviceArray) -> list[DeviceArray]:
+            Z = flat[:, :-1] @ B.T
+            Z += flat[:, -1:]
+            D, P = curvature(Z[:, None, :], rows)
+            B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
+            B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
+            return curvature_roots(B, D[:, 0, :], None if P is None else P[:, 0, :])
+
+        return roots
 
     def _narrow(self, dtype: Any) -> Any:
         """The dtype of the device in which products of a precision are computed."""

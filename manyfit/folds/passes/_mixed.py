@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
 from manyfit.folds._row_index import n_rows, row_blocks
-from manyfit.folds.passes._protocol import EPS, Curvature, Passes, Residual
+from manyfit.folds.passes._protocol import EPS, Curvature, Passes, Residual, by_outputs
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.splits._atoms import Array, Rows
 
@@ -86,21 +86,11 @@ class MixedPasses(Passes):
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
         """See `Passes`; in float64."""
-        K, p = theta.shape[1], self.X.shape[1]
-        chosen = _Chosen.of(self.X, np.arange(p) if features is None else features)
-        d = chosen.width
+        chosen = _Chosen.of(self.X, np.arange(self.X.shape[1]) if features is None else features)
         curvatures = self._curvatures(theta, curvature)
 
         def work(a: int) -> Array:
-            D, P = curvatures[a]
-            out = np.zeros((K, d, K, d))
-            for k in range(K):
-                for j in range(k + 1) if P is not None else [k]:
-                    weights = D[k] if j == k or P is None else -P[k] * P[j]
-                    part = _cross_sums(self._atoms[a], weights, chosen)
-                    out[k, :, j] = part
-                    out[j, :, k] = part
-            return out.reshape(K * d, K * d)
+            return by_outputs(*curvatures[a], chosen.width, partial(_cross_sums, self._atoms[a], chosen))
 
         return np.stack(map_threads(work, range(len(self.rows))))
 
@@ -221,7 +211,7 @@ class _Chosen:
         return cls(len(features) + 1, (kept, numbers[kept]), tuple(blocks))
 
 
-def _cross_sums(X: MixedMatrix, weights: Array, chosen: _Chosen) -> Array:
+def _cross_sums(X: MixedMatrix, chosen: _Chosen, weights: Array) -> Array:
     """``Z' W Z`` for the chosen columns of rows Z whose numbers end with a column of ones."""
     columns, places = chosen.numbers
     numbers = X.numbers[:, columns]

@@ -26,6 +26,19 @@ same shape: those by one output twice, and P where those by outputs k and l are 
 Where there is P, only differences of the outputs matter: the derivatives by k and all l sum to zero."""
 
 
+def by_outputs(D: Array, P: Array | None, d: int, summed: Callable[[Array], Array]) -> Array:
+    """Second derivatives by all outputs, (K d, K d), from curvatures D and P of some rows, (K, b).
+
+    `summed` gives the sums of squares and products of the rows with some weights, (d, d).
+    """
+    K = len(D)
+    out = np.zeros((K, d, K, d))
+    for k in range(K):
+        for j in range(k + 1) if P is not None else [k]:
+            out[k, :, j] = out[j, :, k] = summed(D[k] if j == k or P is None else -P[k] * P[j])
+    return out.reshape(K * d, K * d)
+
+
 class Passes(Protocol):
     """Passes over the rows of an atom group; linear predictors are ``(x - origin) @ coef + at_origin``."""
 

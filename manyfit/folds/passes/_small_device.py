@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import block_size, device, to_device_of
+from manyfit.arrays import block_size, device
 from manyfit.folds._blas_threads import before_pass
 from manyfit.folds._row_index import n_rows
 from manyfit.folds.passes._device import (
@@ -70,10 +70,8 @@ class SmallDevicePasses(DevicePasses):
             return super().gram(theta, curvature, dtype, features)
         before_pass()
         xp, (B, rows) = self._xp, self._rows()
-        flat = self.send(theta[0])
-        taken = None if features is None else to_device_of(features, self.X, label="indices")
         with np.errstate(over="ignore", invalid="ignore"):
-            roots = self._roots(flat, rows, B, curvature, taken, narrow)
+            roots = self._roots(theta, curvature, features, narrow)(rows, B)
             atoms = [
                 xp.astype(squared([root[start:stop, :] for root in roots], K), self._dtype, copy=False)
                 for start, stop in pairwise(self._ends.tolist())

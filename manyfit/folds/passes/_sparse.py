@@ -11,7 +11,7 @@ import scipy.sparse
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds._row_index import n_rows, row_blocks
-from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Passes, Residual
+from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Passes, Residual, by_outputs
 from manyfit.folds.passes._samples import SparseSample
 from manyfit.folds.splits._atoms import Array, Rows
 
@@ -98,25 +98,18 @@ class SparsePasses(Passes):
         flat = _by_feature(theta)
 
         def work(piece: _Piece) -> Array:
-            out = np.zeros((K, d, K, d))
             X = piece.X if features is None else piece.X[:, features]
+
+            def summed(weights: Array) -> Array:
+                part = np.empty((d, d))
+                part[:-1, :-1] = (X.T @ scipy.sparse.diags_array(weights) @ X).toarray()
+                part[-1, :-1] = part[:-1, -1] = X.T @ weights
+                part[-1, -1] = weights.sum()
+                return part
+
             with np.errstate(over="ignore", invalid="ignore"):
                 D, P = curvature(piece.predictors(flat, K), piece.rows)
-                for k in range(K):
-                    for j in range(k + 1):
-                        if j == k:
-                            weights = D[k, 0]
-                        elif P is not None:
-                            weights = -P[k, 0] * P[j, 0]
-                        else:
-                            continue
-                        part = np.empty((d, d))
-                        part[:-1, :-1] = (X.T @ scipy.sparse.diags_array(weights) @ X).toarray()
-                        part[-1, :-1] = part[:-1, -1] = X.T @ weights
-                        part[-1, -1] = weights.sum()
-                        out[k, :, j] = part
-                        out[j, :, k] = part
-            return out.reshape(K * d, K * d)
+                return by_outputs(D[:, 0], None if P is None else P[:, 0], d, summed)
 
         return self._summed(work, (K * d, K * d))
 

@@ -15,7 +15,7 @@ from manyfit.folds.rows._source import Linear
 from manyfit.folds.rows.chunks._cuts import first_row, rows_before
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
-from manyfit.folds.splits._atoms import Array, Rows, as_rows
+from manyfit.folds.splits._atoms import Array, Rows, as_rows, contiguous
 
 
 class SomeRows(HostRows):
@@ -34,9 +34,7 @@ class SomeRows(HostRows):
         found = as_rows(index, X.shape[0])
         self._order = None if (np.diff(found) >= 0).all() else np.argsort(found, kind="stable")
         found = found if self._order is None else found[self._order]
-        together = found.size > 0 and bool((np.diff(found) == 1).all())
-        self.X = X
-        self._rows: Rows = slice(int(found[0]), int(found[-1]) + 1) if together else found
+        self.X, self._rows = X, contiguous(found)
         self.shape, self.dtype = (n_rows(self._rows), X.shape[1]), X.dtype
         self._kept: list[Held] | None = None
         self.is_sorted = self._order is None

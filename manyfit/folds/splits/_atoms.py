@@ -6,7 +6,7 @@ or test set is a merge of atoms. KFold has k atoms, TimeSeriesSplit k + 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ def atoms_of_splits(splits: Sequence[tuple[Any, Any]], n_samples: int) -> list[A
     many as their fits would make. Raises `IndexError` if an index is out of range.
     """
     groups: list[AtomGroup] = []
-    pattern = _Pattern(n_samples)
+    pattern = empty = _Pattern(np.zeros(n_samples, dtype=np.intp))
     start = 0
     for i, split in enumerate(splits):
         # How often the split trains and tests on each row.
@@ -68,19 +68,18 @@ def atoms_of_splits(splits: Sequence[tuple[Any, Any]], n_samples: int) -> list[A
         grown = pattern.refined(*counts)
         if i > start and grown.n_used > (i - start + 1) + 2:
             groups.append(pattern.group(range(start, i)))
-            grown, start = _Pattern(n_samples).refined(*counts), i
+            grown, start = empty.refined(*counts), i
         pattern = grown
     groups.append(pattern.group(range(start, len(splits))))
     return groups
 
 
-class _Pattern:
-    """The rows labelled by their roles in a run of splits."""
+class _Pattern(NamedTuple):
+    """The rows labelled by their roles in a run of splits; `train` and `test` are (n_splits, n_atoms)."""
 
-    def __init__(self, n_samples: int) -> None:
-        self.labels: NDArray[np.intp] = np.zeros(n_samples, dtype=np.intp)
-        self.train: NDArray[np.float64] = np.empty((0, 1))  # (n_splits, n_atoms)
-        self.test: NDArray[np.float64] = np.empty((0, 1))
+    labels: NDArray[np.intp]
+    train: NDArray[np.float64] = np.empty((0, 1))
+    test: NDArray[np.float64] = np.empty((0, 1))
 
     @property
     def n_used(self) -> int:
@@ -93,11 +92,8 @@ class _Pattern:
         combined = self.labels * (int(both.max(initial=0)) + 1) + both
         _, first, labels = np.unique(combined, return_index=True, return_inverse=True)
         old = self.labels[first]
-        out = _Pattern(0)
-        out.labels = labels
-        out.train = np.vstack([self.train[:, old], train[first]]).astype(float)
-        out.test = np.vstack([self.test[:, old], test[first]]).astype(float)
-        return out
+        roles = (np.vstack([a[:, old], b[first]]) for a, b in ((self.train, train), (self.test, test)))
+        return _Pattern(labels, *roles)
 
     def group(self, splits: range) -> AtomGroup:
         used = np.flatnonzero((self.train + self.test).any(axis=0))
@@ -127,7 +123,7 @@ def as_rows(index: Any, n_samples: int) -> NDArray[np.intp]:
 
 
 def contiguous(rows: NDArray[np.intp]) -> Rows:
-    """The sorted `rows` as a slice if they are consecutive."""
-    if rows.size and rows[-1] - rows[0] + 1 == rows.size:
+    """The `rows` as a slice if they are consecutive, in order."""
+    if rows.size and rows[-1] - rows[0] + 1 == rows.size and (np.diff(rows) == 1).all():
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.estimators import family_of
-from manyfit.folds import DensePasses, PassData, Splits
+from manyfit.folds import PassData, Splits
+from manyfit.folds.passes._dense import DensePasses
 from tests._covering import covering
 from tests.behaviour.iterations._iterated import COUNTS, THREE, N, X, Y
 from tests.behaviour.iterations._optimum import Optimum  # `test_sklearn_stops.py` has the default

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyfit.folds import FeatureMoments, FoldArrays, SingleFold, moments_of_rows
+from manyfit.folds import FoldArrays, SingleFold
+from manyfit.folds._single_fold import moments_of_rows
+from manyfit.folds.moments._transformed import FeatureMoments
 
 
 def folded(X, y, weights=None):

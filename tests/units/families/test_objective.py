@@ -11,7 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from manyfit.estimators import affine_step_of
 from manyfit.families.smooth.solver._losses import HalfMultinomial, HalfTweedie, SquaredHinge
 from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
-from manyfit.folds import DensePasses, NumPyRows, SparsePasses, Unsupported
+from manyfit.folds import NumPyRows, Unsupported
+from manyfit.folds.passes._dense import DensePasses
+from manyfit.folds.passes._sparse import SparsePasses
 from tests.device.estimators._views import view_of
 
 rng = np.random.default_rng(0)

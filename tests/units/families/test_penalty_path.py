@@ -101,7 +101,7 @@ def test_the_way_that_tol_leaves_open_is_that_of_scikit_learns_coordinates():
 
 def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monkeypatch):
     """As at the edge of a hinge: else what tol leaves open would look as if it were held."""
-    stiff, solve, renewed = stage(), _hessians.Hessians.solve, []
+    stiff, solve, renewed = stage(), _hessians.Hessians.precondition, []
     renew = stiff.hessians.renew
 
     def stiffer(self, G, columns):
@@ -109,7 +109,7 @@ def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monke
 
     def follow(columns, W, G, goal):
         found = follow_first(columns, W, G, goal)
-        monkeypatch.setattr(_hessians.Hessians, "solve", stiffer)
+        monkeypatch.setattr(_hessians.Hessians, "precondition", stiffer)
         stiff.hessians.renew = lambda *given: (renewed.append(given[1].tolist()), renew(*given))
         return found
 
@@ -129,7 +129,7 @@ def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monke
 
 @pytest.mark.parametrize("factor", [0.6, 1.4])
 def test_a_hessian_that_is_a_little_off_is_corrected_without_another(factor, monkeypatch):
-    own, solve = stage(), _hessians.Hessians.solve
+    own, solve = stage(), _hessians.Hessians.precondition
     own._waves = lambda _: [np.argsort(-PENALTIES)]
     zero, goal = np.zeros((2, 1, P + 1)), Tolerance(1e-9, 1e-9, 1.0)
     columns = np.arange(8)
@@ -138,7 +138,7 @@ def test_a_hessian_that_is_a_little_off_is_corrected_without_another(factor, mon
     G = own.problem.gradient(W, columns)
     expected = own._sensitivity(W, G, columns, np.full(len(columns), 1e-9))
     monkeypatch.setattr(own.hessians, "renew", None)  # is not called
-    monkeypatch.setattr(_hessians.Hessians, "solve", lambda *given: factor * solve(*given))
+    monkeypatch.setattr(_hessians.Hessians, "precondition", lambda *given: factor * solve(*given))
     found = own._sensitivity(W, G, columns, np.full(len(columns), 1e-9))
     assert np.abs(found - expected).max() <= 0.17 * np.abs(expected).max()  # 0.4 squared
 

@@ -238,7 +238,7 @@ def test_a_column_is_solved_with_the_hessian_of_its_own_rows_and_penalty(K):
     hess.renew(np.repeat(w, 6, axis=0), columns, 0.1)
     assert len(taken) == 1  # all are at one place
     G = alike(rng.normal(size=(6, K, P + 1)))
-    got = hess.solve(G, columns)
+    got = hess.precondition(G, columns)
     for c in columns:
         matrix = by_differences(problem, w, c)
         np.testing.assert_allclose(matrix @ got[c].ravel(), G[c].ravel(), rtol=1e-5, atol=1e-5)
@@ -309,9 +309,9 @@ def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
     expected.renew(w, np.array([0]), 0.25)
     g = np.zeros((1, 1, P + 1))
     g[0, 0, 0] = 1.0
-    got = hess.solve(g * plain, np.array([0]))[0, 0, 0] * size[0]
+    got = hess.precondition(g * plain, np.array([0]))[0, 0, 0] * size[0]
     # The large column alone: the penalty weighs on the others, but not on it.
-    assert 0.5 < got / expected.solve(g, np.array([0]))[0, 0, 0] < 1.5
+    assert 0.5 < got / expected.precondition(g, np.array([0]))[0, 0, 0] < 1.5
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_part_is_known_whole_and_the_rest_by_its_diagonal(head, K, make, inter
         G[:, :, -1] = 0.0
     if head.size:
         G = alike(G)
-    got = hess.solve(G, columns)
+    got = hess.precondition(G, columns)
     known = np.isin(np.arange(K * d) % d, np.append(head, d - 1) if head.size else [])
     for c in columns:
         matrix = by_differences(problem, w, c) * (np.outer(known, known) | np.eye(K * d, dtype=bool))
@@ -351,4 +351,4 @@ def test_hessians_that_are_not_kept_take_no_memory():
         made.renew(np.full((1, 1, P + 1), 3.0 * c), np.array([c]), 1e-9)
         taken.append(weakref.ref(made._references[-1]))
     assert [one() is not None for one in taken] == [False, False, True]
-    assert np.isfinite(made.solve(np.ones((3, 1, P + 1)), np.arange(3))).all()  # factors stay
+    assert np.isfinite(made.precondition(np.ones((3, 1, P + 1)), np.arange(3))).all()  # factors stay

@@ -11,17 +11,11 @@ import pytest
 
 from manyfit.arrays import array_namespace, float_dtype, to_device, to_host, transfers
 from manyfit.arrays import device as device_of
-from manyfit.folds import (
-    DensePasses,
-    NumPyRows,
-    Unsupported,
-    as_row_source,
-    check_blas_threads,
-    finite_middle,
-)
+from manyfit.folds import NumPyRows, Unsupported, as_row_source, check_blas_threads, finite_middle
 from manyfit.folds.moments._host import middle
 from manyfit.folds.passes import _device as module
 from manyfit.folds.passes import _small_device as small
+from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._small_device import SmallDevicePasses
 from tests.behaviour.metrics._crossings import crossings, there

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, RepeatedKFold
 
-from manyfit.folds import (
-    AtomMoments,
-    FoldedMatrix,
-    HostRows,
-    NumPyRows,
-    Splits,
-    Weights,
-)
+from manyfit.folds import FoldedMatrix, HostRows, NumPyRows, Splits, Weights
 from manyfit.folds import _blas_threads as _threads
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import SAMPLED_ROWS
+from manyfit.folds.moments._moments import AtomMoments
 from tests.units.folds._exact_moments import assert_moments, exact, rng
 
 
@@ -75,9 +69,9 @@ def test_rows_that_are_summed_again_are_counted():
     X, y = np.full((n, 1), 1e6) + rng.normal(size=(n, 1)), rng.normal(size=n)
     X[np.linspace(0, n - 1, SAMPLED_ROWS, dtype=int)] = 0.0  # where the middle is looked for
     group = Splits.given([(np.arange(n), np.arange(0))], n).atom_groups[0]
-    atoms = AtomMoments(NumPyRows(X).moments(y[:, None], group.rows))
-    assert atoms.rows_read == 2 * n
-    assert_moments(atoms.merged(np.ones(1)), np.c_[X, y])
+    [(moments, read)] = NumPyRows(X).moments(y[:, None], group.rows)
+    assert read == 2 * n
+    assert_moments(moments, np.c_[X, y])
     data = FoldedMatrix(X, y, Splits.given([(np.arange(n), np.arange(0))], n))
     data.view(0)
     assert data.passes == 2.0
@@ -111,11 +105,11 @@ def test_threads_change_no_bit(watch, request):
     n = 20_000
     X = rng.normal(size=(n, 6)) + 10.0
     group = Splits.draw(KFold(3), X, None, n, {}).atom_groups[0]
-    alone = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows)).merged(np.ones(3))
+    alone = AtomMoments([one for one, _ in NumPyRows(X).moments(X[:, :1], group.rows)]).merged(np.ones(3))
     request.getfixturevalue("two_threads")
     threads = set()
     watch(_host, "_sums_about", lambda *args: threads.add(threading.get_ident()))
-    together = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows)).merged(np.ones(3))
+    together = AtomMoments([one for one, _ in NumPyRows(X).moments(X[:, :1], group.rows)]).merged(np.ones(3))
     assert threads and threading.get_ident() not in threads  # this test can fail
     np.testing.assert_array_equal(together.scatter, alone.scatter)
     np.testing.assert_array_equal(together.mean, alone.mean)

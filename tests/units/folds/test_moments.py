@@ -11,21 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
-from manyfit.folds import (
-    AtomMoments,
-    FoldedMatrix,
-    MixedMatrix,
-    MixedRows,
-    NumPyRows,
-    OneHot,
-    Splits,
-    Unsupported,
-    Weights,
-    moments_of_rows,
-)
+from manyfit.folds import FoldedMatrix, MixedRows, NumPyRows, Splits, Unsupported, Weights
+from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
+from manyfit.folds._single_fold import moments_of_rows
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
-from manyfit.folds.moments._moments import AllButOne, moments_from_sums, require_squares
+from manyfit.folds.moments._moments import AllButOne, AtomMoments, moments_from_sums, require_squares
 from tests.units.folds._exact_moments import assert_moments, exact, rng
 
 
@@ -141,7 +132,7 @@ def test_any_memory_layout(layout):
 def test_merges_with_multiplicity(counts, offset):
     X = np.random.default_rng(1).normal(size=(40, 3)) + offset
     group = Splits.draw(KFold(4), X, None, 40, {}).atom_groups[0]
-    atoms = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows))
+    atoms = AtomMoments([one for one, _ in NumPyRows(X).moments(X[:, :1], group.rows)])
     merged = atoms.merged(np.array(counts, dtype=float))
     rows = np.concatenate(
         [np.arange(40)[r] for r, c in zip(group.rows, counts, strict=True) for _ in range(c)]
@@ -158,7 +149,7 @@ def test_merging_is_associative_and_commutative():
             by[k] = moments_of_rows(X, X[:, :1], slice(0, 90))
             continue
         group = Splits.draw(KFold(k), X, None, 90, {}).atom_groups[0]
-        by[k] = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows)).merged(np.ones(k))
+        by[k] = AtomMoments([one for one, _ in NumPyRows(X).moments(X[:, :1], group.rows)]).merged(np.ones(k))
     for k in (2, 3, 9):
         np.testing.assert_allclose(by[k].scatter, by[1].scatter, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(by[k].mean, by[1].mean, rtol=1e-12)
@@ -256,7 +247,7 @@ def test_moments_of_mixed_rows(weighted, frequent):
 def test_a_set_of_no_atoms_has_moments_of_nothing():
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)[:, None]
     X[5] = np.nan  # a part that is not merged stays out
-    atoms = AtomMoments(NumPyRows(X).moments(y, [slice(0, 3), slice(3, 5), slice(5, 6)]))
+    atoms = AtomMoments([one for one, _ in NumPyRows(X).moments(y, [slice(0, 3), slice(3, 5), slice(5, 6)])])
     nothing = atoms.merged(np.zeros(3))
     assert (nothing.rows, nothing.weight) == (0.0, 0.0)
     assert not nothing.scatter.any()

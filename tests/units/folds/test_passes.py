@@ -8,20 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyfit.folds import (
-    AtomGroup,
-    DensePasses,
-    MixedMatrix,
-    MixedPasses,
-    NumPyRows,
-    OneHot,
-    SparsePasses,
-    Unsupported,
-    as_row_source,
-    require_classes,
-)
-from manyfit.folds.passes._dense import GRAM_ROWS
+from manyfit.folds import AtomGroup, NumPyRows, Unsupported, as_row_source, require_classes
+from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
+from manyfit.folds.passes._dense import GRAM_ROWS, DensePasses
 from manyfit.folds.passes._device import DevicePasses
+from manyfit.folds.passes._mixed import MixedPasses
+from manyfit.folds.passes._sparse import SparsePasses
 from tests.behaviour.metrics._crossings import there
 
 rng = np.random.default_rng(0)

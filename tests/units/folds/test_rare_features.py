@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyfit.folds import merge_rare_features
+from manyfit.folds.rows._csr import merge_rare_features
 
 rng = np.random.default_rng(0)
 

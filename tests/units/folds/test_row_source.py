@@ -9,8 +9,6 @@ import scipy.sparse as sp
 
 from manyfit.arrays import to_host
 from manyfit.folds import (
-    CsrRows,
-    DeviceRows,
     NumPyRows,
     RowSource,
     Unsupported,
@@ -19,6 +17,8 @@ from manyfit.folds import (
     unregister_row_source,
     wrap_rows,
 )
+from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows.chunks._sliced import SlicedRows
 from manyfit.metrics import LinearPredictors
 from tests.behaviour.metrics._crossings import there

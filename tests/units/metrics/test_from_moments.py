@@ -15,7 +15,7 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from manyfit.folds import moments_of_rows
+from manyfit.folds._single_fold import moments_of_rows
 from manyfit.metrics import (
     LinearPredictors,
     Rounding,

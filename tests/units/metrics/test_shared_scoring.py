@@ -16,7 +16,8 @@ from sklearn.metrics import (
 )
 from sklearn.metrics._scorer import _Scorer
 
-from manyfit.folds import FoldArrays, Unsupported, moments_of_rows
+from manyfit.folds import FoldArrays, Unsupported
+from manyfit.folds._single_fold import moments_of_rows
 from manyfit.metrics import LinearPredictors, SharedScoring, residuals_from_moments
 
 rng = np.random.default_rng(0)

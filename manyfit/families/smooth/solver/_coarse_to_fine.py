@@ -6,6 +6,7 @@ its test rows: in directions that the training rows leave open, any start stays 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ from manyfit.families.smooth.solver._objective import Intercept, Norm, RowLoss
 from manyfit.families.smooth.solver._penalty_path import PathPoint, Stage, Tolerance
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows, weight_totals
 from manyfit.families.smooth.solver._solution import PathSolution
-from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
+from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, try_columns
 from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows, single_blas_thread
 from manyfit.metrics.scoring import LinearPredictors
 
@@ -93,32 +94,35 @@ class _Group:
         self.passes = data.X.passes(group.rows, data.origin)
         self.every = TrainingRows(data.X, self.passes, self.beside_X, self.totals)
         self.problem = self.problems.over(self.every)
-        self._read = 0  # rows of samples
+        self.rows_read = 0  # rows of samples
         self._tol = np.full(self.penalties.shape, model.tol)  # where scikit-learn's solver stops
 
     def fit(self) -> list[PathSolution]:
         """All settings on all splits, but for those that scikit-learn's solver may leave unfinished."""
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
-        (n_sets, m), reached = self.penalties.shape, PathPoint.empty(self._zero())
-        acceptable = np.zeros((n_sets, m))
+        converged, (n_sets, K, d) = np.zeros_like(trusted), self.zero.shape
+        W, error = np.empty((2, n_sets, 0, K, d))
         if kept.size:
-            reached, found = self._followed(kept, start)
-            acceptable[:, kept] = found.reshape(n_sets, kept.size)
-        reached = reached.spread(n_sets, kept, m)
-        converged = reached.size.reshape(n_sets, m) <= acceptable
-        read = self._read + self.passes.rows_read
-        error = MARGIN_OF_ERROR * acceptable.reshape(-1, 1, 1) * reached.sensitivity
+            reached, acceptable = self._followed(kept, start)
+            error = MARGIN_OF_ERROR * acceptable[:, None, None] * reached.sensitivity
+            W, error = (A.reshape(n_sets, kept.size, K, d) for A in (reached.W, error))
+            converged[:, kept] = (reached.size <= acceptable).reshape(n_sets, kept.size)
+        read = self.rows_read + self.passes.rows_read
         return [
             PathSolution(
-                self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read
+                self._linear(W[i], kept, i),
+                self._linear(error[i], kept, i),
+                own,
+                trusted[i],
+                0 if i else read,
             )
             for i, own in enumerate(converged)
         ]
 
     def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, Array]:
         """The ends of some settings on all splits, and the acceptable sizes of their gradients."""
-        stage, zero = self._stage(self.every, kept), self._zero()
+        stage, zero = self._stage(self.every, kept), self.zero
         # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
         # They are measured before the coarse stages exist, which take memory.
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
@@ -130,7 +134,7 @@ class _Group:
             one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
             start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
-            self._read += one.passes.rows_read
+            self.rows_read += one.passes.rows_read
             del one
         acceptable = self._tol[:, kept].ravel()
         if self.model.norm == "euclidean":
@@ -179,26 +183,16 @@ class _Group:
             steps = trials.steps[np.ix_(splits, kept)].max(axis=0)
             slow = (steps >= SLOW * steps.max()).argmax()
             hard = np.ix_(others, kept[[0, slow]])
-            trials.run_at(hard)
+            trials.run(hard)
             if not trials.trusted[hard].all():
-                trials.run_at(np.ix_(others, kept))
+                trials.run(np.ix_(others, kept))
                 every = trials.trusted & trusted
                 every[splits] = trusted
                 return np.asarray(every)
         return np.tile(trusted, (n_splits, 1))
 
-    def try_pairs(self, rows: TrainingRows, chosen: Array, stopping: Stopping, margin: float) -> Trial:
-        """Try some pairs of a split and a setting, (n_splits, m), over some rows."""
-        room, before = self.data.memory_limit / 2, rows.passes.rows_read
-        tried = try_columns(
-            self.problems.over(rows), self._zero(), np.flatnonzero(chosen), self.model.tol, stopping,
-            margin, room, not self.data.sklearn_reads,
-        )  # fmt: skip
-        if rows is not self.every:
-            self._read += rows.passes.rows_read - before
-        return tried
-
-    def _zero(self) -> Array:
+    @cached_property
+    def zero(self) -> Array:
         """The starting points of the splits, (n_splits, K, p + 1); no test row affects them."""
         splits = self.group.splits
         zero = np.zeros((len(splits), self.on_host.loss.n_outputs, self.problem.n_features + 1))
@@ -248,9 +242,11 @@ class _Group:
             return TrainingRows(X, X.passes(parts, origin), self.beside_X, totals, chosen)
         return TrainingRows(sample, sample.passes(atoms, origin), rowwise.beside(sample), totals)
 
-    def _linear(self, W: Array, i: int) -> LinearPredictors:
-        m = self.penalties.shape[1]
-        theta = self.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
+    def _linear(self, some: Array, kept: Array, i: int) -> LinearPredictors:
+        """Predictors of all settings on a split, from those of some; zero for the others."""
+        W = np.zeros((self.penalties.shape[1], *some.shape[1:]))
+        W[kept] = some
+        theta = self.problem.to_X(W, np.full(len(W), i))
         return LinearPredictors(theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.passes.origin)
 
 
@@ -263,10 +259,18 @@ class _Trials:
         self.trusted, self._tried = np.zeros((2, *shape), dtype=bool)
         self.steps, self.tol = np.zeros(shape, dtype=int), np.zeros(shape)
 
-    def run(self, chosen: Array) -> Array:
-        """Try the chosen pairs that are still to be tried, and return where they ended."""
-        new = chosen & ~self._tried
-        tried = self._group.try_pairs(self._rows, new, self._stopping, self._margin)
+    def run(self, index: Any) -> Array:
+        """Try the pairs at an index that are still to be tried, and return where they ended."""
+        group, rows, new = self._group, self._rows, np.zeros_like(self._tried)
+        new[index] = True
+        new &= ~self._tried
+        before = rows.passes.rows_read
+        tried = try_columns(
+            group.problems.over(rows), group.zero, np.flatnonzero(new), group.model.tol, self._stopping,
+            self._margin, group.data.memory_limit / 2, not group.data.sklearn_reads,
+        )  # fmt: skip
+        if rows is not group.every:
+            group.rows_read += rows.passes.rows_read - before
         self.trusted[new], self.steps[new], self._tried[new] = tried.trusted, tried.steps, True
         self.tol[new] = tried.tol
         return tried.W
@@ -276,10 +280,3 @@ class _Trials:
         """The tolerances that pairs were followed to, and for others the largest of their setting."""
         own = np.where(self.trusted, self.tol, 0.0)
         return np.where(self.trusted, own, own.max(axis=0))
-
-    def run_at(self, index: Any) -> None:
-        """Try the pairs at an index."""
-        chosen = np.zeros_like(self._tried)
-        chosen[index] = True
-        if (chosen & ~self._tried).any():
-            self.run(chosen)

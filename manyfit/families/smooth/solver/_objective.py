@@ -5,7 +5,7 @@ The objective of a column is scikit-learn's: the weighted mean of the loss over 
 of its own, while passes read the rows of X as they are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -126,12 +126,11 @@ class RowLoss:
 
 
 class LinearProblem:
-    """Linear models of all columns, to be minimised; see `manyfit.families.smooth.solver._lbfgs.Problem`.
+    """Linear models of all columns, to be minimised.
 
     Coefficients are (m, K, p + 1): those of the features behind the steps, and in the last place the value at
     the origin if the intercept is "free", the intercept itself if it is "penalised" as a weight, or 0 for
-    "none". `norm` measures a gradient by its "largest" entry or by its "euclidean" length. ``precondition(G,
-    columns)`` is as in `Problem`.
+    "none". `norm` measures a gradient by its "largest" entry or by its "euclidean" length.
     """
 
     def __init__(
@@ -142,11 +141,9 @@ class LinearProblem:
         views: Sequence[TransformedMoments | None],
         intercept: Intercept,
         norm: Norm = "largest",
-        precondition: Callable[[Array, Array], Array] | None = None,
     ) -> None:
         self.passes, self.rowwise, self.columns, self.views = passes, rowwise, columns, views
         self.intercept, self.norm = intercept, norm
-        self._precondition = precondition
         # The places of the splits among the columns of the last gradient: the next one has the same.
         self._last: tuple[bytes, list[tuple[int, Array, TransformedMoments | None]]] = (b"", [])
         # Steps may keep more features on some splits than on others: coefficients that a split lacks stay
@@ -192,10 +189,8 @@ class LinearProblem:
     def gradient(self, W: Array, columns: Array) -> Array:
         """Gradients of some columns; one pass over the rows."""
         used_columns = self.columns.subset(columns)
-        rowwise, split = (
-            self.rowwise,
-            used_columns.split,
-        )  # all that workers of a cluster need of this problem
+        # All that workers of a cluster need of this problem.
+        rowwise, split = self.rowwise, used_columns.split
 
         def residual(Z: Any, rows: Any, used: Array) -> Any:
             return rowwise.gradient(Z, rows, split[used])
@@ -214,9 +209,6 @@ class LinearProblem:
             if self.intercept == "penalised":
                 out[:, :, -1] += used_columns.penalty[:, None] * W[:, :, -1]
         return out
-
-    def precondition(self, G: Array, columns: Array) -> Array:
-        return G if self._precondition is None else self._precondition(G, columns)
 
     def size(self, G: Array, columns: Array) -> Array:
         """Size of each gradient, (m,), in scikit-learn's coordinates: with free intercepts at zero."""

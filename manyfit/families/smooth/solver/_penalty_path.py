@@ -1,6 +1,5 @@
 """All settings of all splits on the same rows, in waves of settings that are followed until they converge."""
 
-import weakref
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -62,7 +61,7 @@ class Tolerance:
         return tol, acceptable
 
 
-@dataclass
+@dataclass(frozen=True)
 class PathPoint:
     """The ends of the paths of m columns: coefficients `W`, (m, K, d), and `size`, (m,), of their gradients.
 
@@ -73,21 +72,6 @@ class PathPoint:
     W: Array
     sensitivity: Array
     size: Array
-
-    @classmethod
-    def empty(cls, zero: Array) -> "PathPoint":
-        """No columns, of sets that start at `zero`."""
-        return cls(zero[:0], zero[:0], np.empty(0))
-
-    def spread(self, n_sets: int, kept: Array, m: int) -> "PathPoint":
-        """The ends among all `m` settings of each set, of which only those `kept` were followed."""
-        if len(kept) == m:
-            return self
-        places = (np.arange(n_sets)[:, None] * m + kept).ravel()
-        shape = (n_sets * m, *self.W.shape[1:])
-        W, sensitivity, size = np.zeros(shape), np.zeros(shape), np.full(shape[0], np.inf)
-        W[places], sensitivity[places], size[places] = self.W, self.sensitivity, self.size
-        return PathPoint(W, sensitivity, size)
 
 
 class Stage:
@@ -100,14 +84,7 @@ class Stage:
     def __init__(self, rows: TrainingRows, problems: PathProblems, solver: LBFGS, memory_limit: int) -> None:
         self.passes, self.solver, self.penalties = rows.passes, solver, problems.penalties
         self.n_rows = rows.n_rows
-        own = weakref.ref(self)  # a cycle would keep the rows, perhaps on a device, until garbage collection
-
-        def precondition(G: Array, columns: Array) -> Array:
-            stage = own()
-            assert stage is not None
-            return stage.hessians.solve(G, columns)
-
-        self.problem = problems.over(rows, precondition)
+        self.problem = problems.over(rows)
         self._at_once = self._fitting(memory_limit / 2)
         step = max(1, self.n_rows // SAMPLE_ROWS)
         sample = self.passes.sample(
@@ -185,17 +162,17 @@ class Stage:
         its end.
         """
         unit = self._unit_gradient(W, columns)
-        change, size = self.hessians.solve(unit, columns), sizes[:, None, None]
+        change, size = self.hessians.precondition(unit, columns), sizes[:, None, None]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             seen = (self.problem.gradient(W + size * change, columns) - G) / size
             right = np.abs(self.problem.size(seen, columns) - 1.0) <= HESSIAN_SHARE
             near = ~right & (self.problem.size(unit - seen, columns) <= REFINED)
         if near.any():
-            change[near] += self.hessians.solve((unit - seen)[near], columns[near])
+            change[near] += self.hessians.precondition((unit - seen)[near], columns[near])
         wrong = np.flatnonzero(~(right | near))
         if wrong.size:
             self.hessians.renew(W[wrong], columns[wrong], HESSIAN_SHARE * NEARER)
-            change[wrong] = self.hessians.solve(unit[wrong], columns[wrong])
+            change[wrong] = self.hessians.precondition(unit[wrong], columns[wrong])
         return change
 
     def _unit_gradient(self, W: Array, columns: Array) -> Array:
@@ -246,7 +223,7 @@ class Stage:
             def worth(n_left: int, rest: int = self.solver.max_passes - spent) -> int:
                 return min(self._passes_of_round(n_left), rest)
 
-            solution = self.solver.solve(self.problem, W[place], left, tol[place], worth, G[place], state)
+            solution = self.solver.solve(self.hessians, W[place], left, tol[place], worth, G[place], state)
             spent += solution.passes
             W[place], G[place] = solution.W, solution.G
             size[place] = self.problem.size(solution.G, left)

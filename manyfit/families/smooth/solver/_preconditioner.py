@@ -16,6 +16,7 @@ from manyfit.arrays import array_namespace
 from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._curvatures import CurvatureSamples, choose_references
 from manyfit.families.smooth.solver._factor import HessianFactor, PartialHessian
+from manyfit.families.smooth.solver._lbfgs import Problem
 from manyfit.families.smooth.solver._objective import LinearProblem
 from manyfit.folds import RowSample, map_threads
 
@@ -46,8 +47,8 @@ class _ReferenceHessian:
     dtype: Any
 
 
-class Hessians:
-    """The Hessians that precondition the columns of a problem.
+class Hessians(Problem):
+    """A linear problem with the Hessians that precondition its columns.
 
     `head` are the features between which, and the intercepts, second derivatives are known whole, None for
     all; of the others only the diagonal is known. With steps it is None or empty. Curvatures are compared on
@@ -71,7 +72,13 @@ class Hessians:
         # The Hessians of the factors, by weak references: those that are not kept take no memory.
         self._factored: WeakValueDictionary[int, _ReferenceHessian] = WeakValueDictionary()
 
-    def solve(self, G: Array, columns: Array) -> Array:
+    def gradient(self, W: Array, columns: Array) -> Array:
+        return self.problem.gradient(W, columns)
+
+    def size(self, G: Array, columns: Array) -> Array:
+        return self.problem.size(G, columns)
+
+    def precondition(self, G: Array, columns: Array) -> Array:
         """The inverse of the Hessian of each column times its gradient, (m, K, d)."""
         flat = G.reshape(len(G), -1)
         out = np.empty(flat.shape)

@@ -1,6 +1,6 @@
 """The problems of a path: all settings of some splits, over all rows of X or over a sample of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,16 +53,12 @@ class PathProblems:
         """Some of the settings on all sets."""
         return replace(self, penalties=self.penalties[:, settings])
 
-    def over(
-        self, rows: TrainingRows, precondition: Callable[[Array, Array], Array] | None = None
-    ) -> LinearProblem:
+    def over(self, rows: TrainingRows) -> LinearProblem:
         """The settings of the first set, then those of the second, ..., as columns of one problem."""
         n_sets, m = self.penalties.shape
         split = np.repeat(np.arange(n_sets), m)
         columns = Columns(split, self.penalties.ravel(), rows.totals[split], self.counts[split])
-        return LinearProblem(
-            rows.passes, rows.rowwise, columns, self.views, self.intercept, self.norm, precondition
-        )
+        return LinearProblem(rows.passes, rows.rowwise, columns, self.views, self.intercept, self.norm)
 
 
 def weight_totals(rowwise: RowLoss, atoms: Sequence[Rows], counts: Array) -> Array:

@@ -81,6 +81,12 @@ def loss_resolution(X: RowSource) -> float:
     return max(eps, 64 * float(np.finfo(np.float64).eps))
 
 
+def sklearn_stopping(estimator: Any, X: RowSource, loss: float) -> Stopping:
+    """The limits of scikit-learn's own solvers, where the mean loss has the size `loss` at the start."""
+    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
+    return Stopping(estimator.max_iter, enough, loss_resolution(X), max(1.0, loss))
+
+
 def try_columns(
     problem: LinearProblem,
     zero: Array,
@@ -100,7 +106,7 @@ def try_columns(
     certain = stopping.enough is not None and stopping.max_iter >= stopping.enough
     most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
     start = zero[problem.columns.split[columns]]
-    at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
+    at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * zero[0].size)))
     m = len(columns)
     found = Trial(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int), np.zeros(m))
     for first in range(0, m, at_once):
