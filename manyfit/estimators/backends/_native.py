@@ -213,28 +213,20 @@ def _responses(method: str) -> Callable[[Any, Array], Array]:
     return answer
 
 
-for _cls in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
-    register_fitter(_cls, fit_by_moments, _family_and_setting, predict=_linear)
-for _cls in TWEEDIE.serves:
-    register_fitter(  # of the logarithmic link
-        _cls,
-        fit_by_passes,
-        _family_and_setting,
-        predict=lambda one, X: array_namespace(X).exp(_linear(one, X)),
-    )
-for _cls in LINEAR_SVR.serves:
-    register_fitter(_cls, fit_by_passes, _family_and_setting, predict=_linear)
-for _cls in LINEAR_SVC.serves:
-    register_fitter(
-        _cls, fit_by_passes, _family_and_setting, predict=_responses("predict"), decision_function=_decisions
-    )
-for _cls in LOGISTIC.serves:
-    register_fitter(
-        _cls,
-        fit_by_passes,
-        _family_and_setting,
-        predict=_responses("predict"),
-        decision_function=_decisions,
-        predict_proba=_responses("predict_proba"),
-        predict_log_proba=lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
-    )
+_REGRESSION = {"predict": _linear}
+_CLASSES = {"predict": _responses("predict"), "decision_function": _decisions}
+_COUNTS = {"predict": lambda one, X: array_namespace(X).exp(_linear(one, X))}  # of the logarithmic link
+_PROBABILITIES = {
+    "predict_proba": _responses("predict_proba"),
+    "predict_log_proba": lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
+}
+for _family, _fit, _methods in (
+    (RIDGE, fit_by_moments, _REGRESSION),
+    (LINEAR_REGRESSION, fit_by_moments, _REGRESSION),
+    (TWEEDIE, fit_by_passes, _COUNTS),
+    (LINEAR_SVR, fit_by_passes, _REGRESSION),
+    (LINEAR_SVC, fit_by_passes, _CLASSES),
+    (LOGISTIC, fit_by_passes, _CLASSES | _PROBABILITIES),
+):
+    for _cls in _family.serves:
+        register_fitter(_cls, _fit, _family_and_setting, **_methods)
