@@ -17,7 +17,7 @@ def clip(xp: Namespace, values: Array, low: Any = None, high: Any = None) -> Arr
     if low is None and high is None:
         return values
     if is_numpy_namespace(xp):
-        return np.clip(values, low, high)  # several times as fast as the selections below
+        return values.clip(low, high)  # several times as fast as the selections below
     if low is not None:
         values = xp.where(values < low, low, values)
     return values if high is None else xp.where(values > high, high, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,15 +43,20 @@ def move_params(
         return
     moved = {name: _move(value, move) for name, value in given.items()}
     if not keep:
-        copied = object.__new__(type(estimator))
-        vars(copied).update(vars(estimator), **moved)
-        yield copied
+        yield shallow_copy(estimator, moved)
         return
     vars(estimator).update(moved)
     try:
         yield estimator
     finally:
         vars(estimator).update(given)
+
+
+def shallow_copy(estimator: Any, attributes: Mapping[str, Any]) -> Any:
+    """A copy with some attributes replaced; `copy.copy` would pickle it."""
+    copied = object.__new__(type(estimator))
+    vars(copied).update({**vars(estimator), **attributes})
+    return copied
 
 
 def _is_param(name: str) -> bool:

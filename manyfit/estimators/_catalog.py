@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,22 +39,17 @@ class Dispatch:
             )
         if self.since > _VERSION:
             return f"scikit-learn supports it on a device since {'.'.join(map(str, self.since))}"
-        for name in self.only or {}:
-            value = getattr(estimator, name)
-            if not self.supports(name, value):
-                return unsupported(name, value)
-        return _unsupported_part(estimator) if self.holds else None
+        reason = self.refuses_params(estimator.get_params(deep=False))
+        return reason or (_unsupported_part(estimator) if self.holds else None)
 
-    def supports(self, name: str, value: Any) -> bool:
-        """Whether scikit-learn fits on a device with this value of a parameter."""
-        values = (self.only or {}).get(name, (value,))
-        value = value.item() if isinstance(value, np.generic) else value
-        return any(value is one or (type(value) is type(one) and value == one) for one in values)
-
-
-def unsupported(name: str, value: Any) -> str:
-    """The reason why a value of a parameter keeps an estimator from a device."""
-    return f"scikit-learn does not support {name}={value!r} on a device"
+    def refuses_params(self, params: Mapping[str, Any]) -> str | None:
+        """The reason why values of parameters keep an estimator from a device, or None."""
+        for name, values in (self.only or {}).items():
+            value = params[name]
+            plain = value.item() if isinstance(value, np.generic) else value
+            if not any(plain is one or (type(plain) is type(one) and plain == one) for one in values):
+                return f"scikit-learn does not support {name}={value!r} on a device"
+        return None
 
 
 def _unsupported_part(estimator: Any) -> str | None:

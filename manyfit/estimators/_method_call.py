@@ -62,18 +62,15 @@ class MethodCall:
 
     def __init__(self, estimator: Any, name: str, inner: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.estimator, self.name, self.inner = estimator, name, inner
-        bound = _signature(inner).bind(estimator, *args, **kwargs)
-        self._bound = bound
-        _, *names = bound.arguments
-        kinds = _signature(inner).parameters
-        self._more = next((n for n in names if kinds[n].kind is inspect.Parameter.VAR_KEYWORD), None)
-        given: dict[str, Any] = {n: bound.arguments[n] for n in names if n != self._more}
-        given |= bound.arguments.get(self._more, {}) if self._more else {}
-        self.given = {n: as_readable(value) for n, value in given.items()}
-        self._names = names
+        given = _signature(inner).bind(estimator, *args, **kwargs).arguments
+        itself, *names = kinds = _signature(inner).parameters
+        del given[itself]
+        for name in names:
+            if kinds[name].kind is inspect.Parameter.VAR_KEYWORD:
+                given |= given.pop(name, {})
+        self.given = {name: as_readable(value) for name, value in given.items()}
         # The argument with the rows: X in most methods, y in LabelEncoder, raw_documents in vectorizers.
-        parameters = [n for n in kinds if n != next(iter(kinds))]
-        self.leading = parameters[0] if parameters else ""
+        self.leading = names[0] if names else ""
 
     @property
     def X(self) -> Any:
@@ -124,25 +121,16 @@ class MethodCall:
         """
         estimator = self.estimator if estimator is None else estimator
         on_device = move is not container_to_host
-        with move_params(estimator, move, keep=self.fits, unwrap_scalars=on_device) as moved:
-            return self._run(change, moved)
+        given = {name: change(name, value) for name, value in self.given.items()}
+        with (
+            move_params(estimator, move, keep=self.fits, unwrap_scalars=on_device) as moved,
+            bypass_wrapper(moved),
+        ):
+            return self.inner(moved, **given)
 
     def run_on_host(self, estimator: Any = None) -> Any:
         """Run scikit-learn's own method with all data on the host."""
         return self.run(lambda name, value: to_host_once(value), estimator)
-
-    def _run(self, change: Callable[[str, Any], Any], estimator: Any) -> Any:
-        given = {name: change(name, value) for name, value in self.given.items()}
-        bound = inspect.BoundArguments(self._bound.signature, self._bound.arguments.copy())
-        first = next(iter(bound.arguments))
-        bound.arguments[first] = estimator
-        for name in self._names:
-            if name != self._more:
-                bound.arguments[name] = given.pop(name)
-        if self._more:
-            bound.arguments[self._more] = given
-        with bypass_wrapper(estimator):
-            return self.inner(*bound.args, **bound.kwargs)
 
     def place_result(self, result: Any) -> Any:
         """Move a result to its place: labels to the place of y at the fit, anything else to that of X."""

@@ -97,9 +97,9 @@ def _fit_on_device(call: MethodCall) -> Any:
     estimator, place, reasons = call.estimator, call.place, []
     assert place is not None
     n_targets = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
-    for backend in backends_of(estimator, place):
+    for _, backend in backends_of(estimator, place):
         try:
-            return backend(estimator, place, n_targets)(call)
+            return backend(n_targets)(call)
         except Unsupported as reason:
             reasons.append(str(reason))
     return _fall_back(call, reasons)
@@ -138,9 +138,9 @@ def _run_method(call: MethodCall) -> Any:
         return _run_without_record(call)
     try:
         if call.name == "score" and record.route != "host":
-            score = _score_function(call)
+            score = _score(call)
             if score is not None:
-                return score(call)
+                return score
         if record.route == "cuml":
             return _cuml.run_method(call, record)
         if record.route in ("own", "scikit-learn"):
@@ -191,39 +191,30 @@ def _fall_back(call: MethodCall, reasons: list[str], estimator: Any = None) -> A
 # Scores on a device
 
 
-def _score_function(call: MethodCall) -> Callable[[MethodCall], float] | None:
-    """The score as a function of the predictions, if scikit-learn's ``score`` is one."""
+def _score(call: MethodCall) -> float | None:
+    """The score as a metric of targets and predictions; None if scikit-learn's ``score`` is no such metric.
+
+    Unsupported if the explained deviance is NaN: the metric refuses targets that scikit-learn may accept.
+    """
     score = getattr(sklearn_class_of(type(call.estimator)), "score", None)
-    if score is ClassifierMixin.score:
-        return functools.partial(_score, metric=FUNCTIONS["accuracy_score"])
-    if score is RegressorMixin.score:
-        return functools.partial(_score, metric=FUNCTIONS["r2_score"])
     power = explained_power(call.estimator)
-    if power is None:
+    if score is ClassifierMixin.score:
+        metric = FUNCTIONS["accuracy_score"]
+    elif score is RegressorMixin.score:
+        metric = FUNCTIONS["r2_score"]
+    elif power is not None:
+        metric = functools.partial(FUNCTIONS["d2_tweedie_score"], power=power)
+    else:
         return None
-    metric = functools.partial(FUNCTIONS["d2_tweedie_score"], power=power)
-    return functools.partial(_score_deviance, metric=metric)
-
-
-def _score_deviance(call: MethodCall, metric: Callable[..., Any]) -> float:
-    """The explained deviance; Unsupported if the metric refuses targets that scikit-learn may accept."""
-    score = _score_on_device(call.estimator.predict(call.X), call, metric)
-    if math.isnan(score):
-        raise Unsupported("the deviance of these targets is not a number")
-    return score
-
-
-def _score(call: MethodCall, metric: Callable[..., Any]) -> float:
-    """A metric of targets and predictions, on a device if one of them lies on it."""
     predicted = call.estimator.predict(call.X)
-    score = _score_on_device(predicted, call, metric)
-    if not math.isnan(score):
-        return score
+    found = _score_on_device(predicted, call, metric)
+    if not math.isnan(found):
+        return found
+    if power is not None:
+        raise Unsupported("the deviance of these targets is not a number")
     # scikit-learn raises or warns.
-    weight = call.given.get("sample_weight")
-    return float(
-        metric(*map(container_to_host, (call.y, predicted)), sample_weight=container_to_host(weight))
-    )
+    y, predicted, weight = map(container_to_host, (call.y, predicted, call.given.get("sample_weight")))
+    return float(metric(y, predicted, sample_weight=weight))
 
 
 def _score_on_device(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from typing import Any
 
@@ -67,9 +67,10 @@ def run_method(call: MethodCall, record: FitRecord) -> Any:
         with _output_type(call, record.model):
             result = method(*_leading_argument(call), **_other_arguments(call))
     except _REFUSALS as error:
-        if not _converts(call.estimator, record):
-            raise  # there is no fallback that could explain it
-        raise Unsupported(f"cuML refuses: {error}") from error
+        with suppress(AttributeError):  # not converted, there is no fallback that could explain the error
+            convert_to_sklearn(call.estimator, record)
+            raise Unsupported(f"cuML refuses: {error}") from error
+        raise
     return call.place_result(result)
 
 
@@ -118,14 +119,6 @@ def _output_type(call: MethodCall, model: Any) -> AbstractContextManager[Any]:
         return nullcontext()
     output: AbstractContextManager[Any] = import_module("cuml").using_output_type("numpy")
     return output
-
-
-def _converts(estimator: Any, record: FitRecord) -> bool:
-    try:
-        convert_to_sklearn(estimator, record)
-    except AttributeError:
-        return False
-    return True
 
 
 def make_model(estimator: Any, cuml: Cuml) -> Any:

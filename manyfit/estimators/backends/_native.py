@@ -220,23 +220,21 @@ def _responses(method: str) -> Callable[[Any, Array], Array]:
     return answer
 
 
-for _cls in (Ridge, LinearRegression):
-    register_fitter(_cls, fit_by_moments, _family_and_setting, predict=_linear)
-for _cls in (PoissonRegressor, GammaRegressor, TweedieRegressor):
-    register_fitter(  # of the logarithmic link
-        _cls,
-        fit_by_passes,
-        _family_and_setting,
-        predict=lambda one, X: array_namespace(X).exp(_linear(one, X)),
-    )
-register_fitter(LinearSVR, fit_by_passes, _family_and_setting, predict=_linear)
-_labels = {"predict": _responses("predict"), "decision_function": _decisions}
-register_fitter(LinearSVC, fit_by_passes, _family_and_setting, **_labels)
-register_fitter(
-    LogisticRegression,
-    fit_by_passes,
-    _family_and_setting,
-    **_labels,
-    predict_proba=_responses("predict_proba"),
-    predict_log_proba=lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
-)
+_REGRESSION = {"predict": _linear}
+_CLASSES = {"predict": _responses("predict"), "decision_function": _decisions}
+_COUNTS = {"predict": lambda one, X: array_namespace(X).exp(_linear(one, X))}  # of the logarithmic link
+_PROBABILITIES = {
+    "predict_proba": _responses("predict_proba"),
+    "predict_log_proba": lambda one, X: array_namespace(X).log(_responses("predict_proba")(one, X)),
+}
+for _cls, _fit, _methods in (
+    (Ridge, fit_by_moments, _REGRESSION),
+    (LinearRegression, fit_by_moments, _REGRESSION),
+    (PoissonRegressor, fit_by_passes, _COUNTS),
+    (GammaRegressor, fit_by_passes, _COUNTS),
+    (TweedieRegressor, fit_by_passes, _COUNTS),
+    (LinearSVR, fit_by_passes, _REGRESSION),
+    (LinearSVC, fit_by_passes, _CLASSES),
+    (LogisticRegression, fit_by_passes, _CLASSES | _PROBABILITIES),
+):
+    register_fitter(_cls, _fit, _family_and_setting, **_methods)

@@ -30,7 +30,8 @@ from manyfit.arrays import (
     numpy_dtype,
     refuse_complex,
 )
-from manyfit.estimators._catalog import CATALOG, Dispatch, unsupported
+from manyfit.estimators._array_parameters import shallow_copy
+from manyfit.estimators._catalog import CATALOG, Dispatch
 from manyfit.estimators._method_call import (
     RECORD,
     FitRecord,
@@ -116,9 +117,8 @@ def run_method(call: MethodCall, record: FitRecord) -> Any:
     _check_output(call)
     if record.classes is None:
         return call.place_result(_run(call, place, record, estimator))
-    encoded = _shallow_copy(estimator)
-    encoded.classes_ = place.as_array(np.arange(len(record.classes)))
-    result = _run(call, place, record, encoded)
+    classes = place.as_array(np.arange(len(record.classes)))
+    result = _run(call, place, record, shallow_copy(estimator, {"classes_": classes}))
     if call.predicts_labels:
         result = record.classes[container_to_host(result)]
     return call.place_result(result)
@@ -188,11 +188,9 @@ def move_attributes_to_host(estimator: Any) -> None:
 
 def copy_to_host(estimator: Any) -> Any:
     """A copy of a fitted estimator with its attributes on the host, as after a fit by scikit-learn."""
-    copied = _shallow_copy(estimator)
+    attributes = vars(estimator).items()
+    copied = shallow_copy(estimator, {name: container_to_host(one) for name, one in attributes})
     vars(copied).pop(RECORD, None)
-    for name, value in vars(estimator).items():
-        if container_kind(value):
-            setattr(copied, name, container_to_host(value))
     if has_glm_loss(copied):
         set_glm_loss(copied)  # the loss of a fit with dispatch holds the device's library
     return copied
@@ -208,25 +206,17 @@ def predict_host_labels(estimator: Any) -> Any:
     """A fitted estimator, or a pipeline that ends in one, that predicts labels on the host for scorers."""
     if isinstance(estimator, Pipeline):
         *before, (name, last) = estimator.steps
-        pipeline = _shallow_copy(estimator)
-        pipeline.steps = [*before, (name, predict_host_labels(last))]
-        return pipeline
+        return shallow_copy(estimator, {"steps": [*before, (name, predict_host_labels(last))]})
     record: FitRecord | None = getattr(estimator, "__dict__", {}).get(RECORD)
     if record is None or record.labels is None:
         return estimator
-    copied, classes = _shallow_copy(estimator), vars(estimator).get("classes_")
-    setattr(copied, RECORD, replace(record, labels=None))
-    if container_kind(classes):
-        copied.classes_ = container_to_host(classes)
-        if record.route in ("own", "scikit-learn") and record.classes is None:
-            getattr(copied, RECORD).classes = copied.classes_
-    return copied
-
-
-def _shallow_copy(estimator: Any) -> Any:
-    copied = object.__new__(type(estimator))
-    vars(copied).update(vars(estimator))
-    return copied
+    classes = vars(estimator).get("classes_")
+    if not container_kind(classes):
+        return shallow_copy(estimator, {RECORD: replace(record, labels=None)})
+    classes = container_to_host(classes)
+    encoded = record.route in ("own", "scikit-learn") and record.classes is None
+    known = classes if encoded else record.classes
+    return shallow_copy(estimator, {"classes_": classes, RECORD: replace(record, labels=None, classes=known)})
 
 
 def dispatch_of(estimator: Any) -> Dispatch | None:
@@ -246,11 +236,7 @@ def why_not_with(estimator: Any, params: Mapping[str, Any]) -> str | None:
     known = CATALOG.get(cls.__name__) if cls.__module__.startswith("sklearn.") else None
     if known is None or known.dispatch is None:
         return None
-    for name in known.dispatch.only or {}:
-        value = params[name] if name in params else getattr(estimator, name)
-        if not known.dispatch.supports(name, value):
-            return unsupported(name, value)
-    return None
+    return known.dispatch.refuses_params({**estimator.get_params(deep=False), **params})
 
 
 def _check_output(call: MethodCall) -> None:
@@ -330,11 +316,12 @@ def _with_common_dtype(estimator: Any, X: Any) -> tuple[Any, Any]:
     xp = array_namespace(X)
     widest = np.promote_types(numpy_dtype(X), numpy_dtype(factor))
     dtype = X.dtype if widest == numpy_dtype(X) else factor.dtype
-    copied = _shallow_copy(estimator)
-    for name, value in vars(estimator).items():
-        if is_xp_array(value) and dtype_kind(value) == "f":
-            setattr(copied, name, xp.astype(value, dtype, copy=False))
-    return copied, xp.astype(X, dtype, copy=False)
+    cast = {
+        name: xp.astype(value, dtype, copy=False)
+        for name, value in vars(estimator).items()
+        if is_xp_array(value) and dtype_kind(value) == "f"
+    }
+    return shallow_copy(estimator, cast), xp.astype(X, dtype, copy=False)
 
 
 def _set_record(call: MethodCall, record: FitRecord) -> None:

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 from manyfit.arrays import Place
 from manyfit.estimators._catalog import CATALOG, Cuml
 from manyfit.estimators._method_call import MethodCall, refuse_frame_output
 from manyfit.estimators.backends import _cuml, array_api
-from manyfit.estimators.backends._native_registry import fitter_of
+from manyfit.estimators.backends._native_registry import Fitter, fitter_of
 from manyfit.exceptions import Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Fits a call, or raises `Unsupported` for a reason that only the data tell.
 Fit = Callable[[MethodCall], Any]
-# ``backend(estimator, place, n_targets)`` returns a `Fit`, or raises `Unsupported` with the reason.
-Backend = Callable[[Any, Place, int], Fit]
+# What a plan says of a fit by a backend; and ``backend(n_targets)``, which returns a `Fit`, or raises
+# `Unsupported` with the reason.
+Backend = tuple[str, Callable[[int], Fit]]
 
 
-def backends_of(estimator: Any, place: Place) -> Iterator[Backend]:
+def backends_of(estimator: Any, place: Place) -> list[Backend]:
     """The backends that may fit an estimator to data of a place, the best first."""
-    cuml = cuml_class_of(estimator) if place.library in _cuml.LIBRARIES else None
-    if fitter_of(sklearn_class_of(type(estimator))) is not None and place.kind == "array":
-        yield _native
-    if cuml is not None and cuml.converts:
-        yield functools.partial(_with_cuml, cuml=cuml)
-    yield _with_dispatch
-    if cuml is not None and not cuml.converts:
-        yield functools.partial(_with_cuml, cuml=cuml)
-
-
-def cuml_class_of(estimator: Any) -> Cuml | None:
-    """cuML's class for an estimator; None for a user's subclass, which cuML does not know."""
+    dispatch = functools.partial(_with_dispatch, estimator, place)
+    found: list[Backend] = [("scikit-learn's array API dispatch supports it", dispatch)]
     cls = type(estimator)
+    # cuML does not know a user's subclass.
     line = CATALOG.get(cls.__name__) if sklearn_class_of(cls) is not cls else None
-    return line.cuml if line else None
+    cuml = line.cuml if line is not None and place.library in _cuml.LIBRARIES else None
+    if cuml is not None:
+        by_cuml = "cuML fits it", functools.partial(_with_cuml, estimator, cuml)
+        found.insert(0 if cuml.converts else 1, by_cuml)
+    fitter = fitter_of(sklearn_class_of(cls))
+    if fitter is not None and place.kind == "array":
+        found.insert(0, ("manyfit fits it", functools.partial(_native, estimator, fitter)))
+    return found
 
 
 def find_fitting_place(
@@ -52,19 +51,17 @@ def find_fitting_place(
         except Unsupported as reason:
             return "host", str(reason)
     reasons = []
-    for backend in backends_of(estimator, place):
+    for says, backend in backends_of(estimator, place):
         try:
-            backend(estimator, place, n_targets)
+            backend(n_targets)
         except Unsupported as reason:
             reasons.append(str(reason))
         else:
-            return "device", _REASONS[getattr(backend, "func", backend)]
+            return "device", says
     return "host", "; ".join(dict.fromkeys(reasons))
 
 
-def _native(estimator: Any, place: Place, n_targets: int) -> Fit:
-    fitter = fitter_of(sklearn_class_of(type(estimator)))
-    assert fitter is not None
+def _native(estimator: Any, fitter: Fitter, n_targets: int) -> Fit:
     fitter.check(estimator)
     return array_api.fit_natively
 
@@ -76,12 +73,5 @@ def _with_dispatch(estimator: Any, place: Place, n_targets: int) -> Fit:
     return array_api.fit_with_dispatch
 
 
-def _with_cuml(estimator: Any, place: Place, n_targets: int, cuml: Cuml) -> Fit:
+def _with_cuml(estimator: Any, cuml: Cuml, n_targets: int) -> Fit:
     return functools.partial(_cuml.fit, model=_cuml.make_model(estimator, cuml))
-
-
-_REASONS: dict[Any, str] = {
-    _native: "manyfit fits it",
-    _with_dispatch: "scikit-learn's array API dispatch supports it",
-    _with_cuml: "cuML fits it",
-}

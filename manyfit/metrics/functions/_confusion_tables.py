@@ -71,15 +71,10 @@ class LabelRows:
     @cached_property
     def host_counts(self) -> tuple[Counts, Any]:
         """Counts, and the weight of all rows, on the host after one transfer."""
-        counts, xp = self.counts, array_namespace(self.P)
-        parts, (m, K) = (counts.hits, counts.predicted, counts.true), counts.hits.shape
-        if self.targets.weight is None:
-            found, total = to_host(xp.stack(parts)), self.total
-        else:
-            flat = [xp.reshape(part, (-1,)) for part in (*parts, self.total)]
-            found = to_host(xp.concat(flat))
-            found, total = found[:-1].reshape(3, m, K), found[-1]
-        return Counts(found[0], found[1], found[2], np.ones((m, K), dtype=bool)), total
+        xp = array_namespace(self.P)
+        parts = [*self.counts[:3], xp.zeros_like(self.counts.hits) + self.total]
+        hits, predicted, true, total = to_host(xp.stack(parts))
+        return Counts(hits, predicted, true, np.ones(hits.shape, dtype=bool)), total[0, 0]
 
     def selected(self, counts: Counts, labels: Any) -> Counts:
         """Counts, on host or device, of some labels in their order; None selects all."""

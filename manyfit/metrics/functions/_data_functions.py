@@ -48,14 +48,10 @@ def _device_form(function: Callable[..., Any], kernel: Callable[..., Any]) -> Fo
 def check_many_options(function: Callable[..., Any], options: dict[str, Any], max_bytes: int | None) -> str:
     """The function's name, after the checks that Python and scikit-learn make of the options of ``.many``."""
     name: str = getattr(function, "__name__")  # noqa: B009
-    parameters = inspect.signature(function).parameters
-    strange = set(options) - set(parameters)
-    if strange and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
-    for parameter in parameters.values():
-        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
-        if required and parameter.name not in options:
-            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
+    try:
+        inspect.signature(function).bind(None, None, **options)
+    except TypeError as error:
+        raise TypeError(f"{name}.many {str(error).replace('missing', 'is missing')}") from None
     check_metric_options(function, options)
     if max_bytes is not None and not max_bytes > 0:
         raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")

@@ -44,14 +44,16 @@ class Targets:
         """Number of classes; 0 without classes."""
         return 0 if self.classes is None else len(self.classes)
 
-    def mean(self, rows: Array) -> Array:
-        """Weighted mean along the last axis, which has length n."""
+    def sum(self, rows: Array) -> Array:
+        """Weighted sum along the last axis, which has length n."""
         if not is_floating(rows):
             dtype = float_dtype(rows) if self.weight is None else self.weight.dtype
             rows = array_namespace(rows).astype(rows, dtype)
-        if self.weight is None:
-            return row_sums(rows) / rows.shape[-1]
-        return row_sums(rows * self.weight) / row_sums(self.weight)
+        return row_sums(rows if self.weight is None else rows * self.weight)
+
+    def mean(self, rows: Array) -> Array:
+        """Weighted mean along the last axis."""
+        return self.sum(rows) / (rows.shape[-1] if self.weight is None else row_sums(self.weight))
 
 
 @dataclass(frozen=True)
@@ -100,19 +102,14 @@ def make_targets(
     kind: Kind, y_true: Array, predictions: Array, sample_weight: Array | None = None, classes: Any = None
 ) -> tuple[Targets, Array]:
     """The targets and predictions that a kernel reads; see `MetricKernel.__call__`."""
-    xp = array_namespace(predictions)
-    if kind == "probabilities":
-        kind = "scores"
-    if kind == "scores":
+    xp, texts = array_namespace(predictions), None
+    has_texts = isinstance(y_true, np.ndarray) and y_true.dtype.kind not in "biufc"
+    if kind in ("scores", "probabilities"):
         require_exact(predictions)
-    if kind == "scores" and isinstance(y_true, np.ndarray) and y_true.dtype.kind in "OUS":
-        # A device holds no texts: their codes are sent.
-        classes, y_true, _ = encode_labels(y_true, None, classes)
-        texts, classes = classes, np.arange(len(classes))
-    else:
-        texts = None
-    texts_on_host = isinstance(y_true, np.ndarray) and y_true.dtype.kind not in "biufc"
-    if kind == "labels" and texts_on_host and not isinstance(predictions, np.ndarray):
+        if has_texts:  # a device holds none: their codes are sent
+            texts, y_true, _ = encode_labels(y_true, None, classes)
+            classes = np.arange(len(texts))
+    elif kind == "labels" and has_texts and not isinstance(predictions, np.ndarray):
         raise ValueError(
             f"Mix of label input types (string and number): y_true has dtype {y_true.dtype}, and predictions "
             f"are {predictions.dtype}. Pass both as texts on the host, or both as numbers."
@@ -121,16 +118,12 @@ def make_targets(
     sample_weight = to_device_of(sample_weight, predictions, label="weights")
     if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
         sample_weight = xp.astype(sample_weight, float_dtype(predictions))
-    if kind == "labels" and y_true.ndim == 1:
-        classes, y_true, predictions = encode_labels(y_true, predictions, classes)
-        targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
-    elif kind == "scores" and y_true.ndim == 1:
-        classes, y_true, _ = encode_labels(y_true, None, classes)
-        classes = classes if texts is None else texts
-        targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
-    else:
-        targets = Targets(numbers=y_true, classes=classes, weight=sample_weight)
-    return targets, predictions
+    if kind == "numbers" or y_true.ndim != 1:
+        return Targets(numbers=y_true, classes=classes, weight=sample_weight), predictions
+    labels = predictions if kind == "labels" else None
+    classes, codes, coded = encode_labels(y_true, labels, classes)
+    targets = Targets(codes=codes, classes=classes if texts is None else texts, weight=sample_weight)
+    return targets, predictions if coded is None else coded
 
 
 def score_in_chunks(

@@ -6,15 +6,12 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, float_dtype, to_device_of, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._label_codes_numpy import (
-    distinct_labels_numpy,
-    encode_labels_numpy,
-    label_codes_numpy,
-)
 
 Array = Any
 
 TEXTS = "OUT"
+# Longest table from integers to positions.
+MAX_TABLE = 1 << 16
 
 
 def encode_labels(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any, Array, Array]:
@@ -23,11 +20,12 @@ def encode_labels(y_true: Array, predictions: Array | None, classes: Any) -> tup
     Raises Unsupported for text against numbers, for labels that are neither, and for labels of two dtypes
     that no common dtype tells apart.
     """
-    if isinstance(y_true, np.ndarray):
-        _require_labels(y_true, predictions)
-        return encode_labels_numpy(y_true, predictions, classes)
-    xp = array_namespace(y_true)
     both = [y_true] if predictions is None else [y_true, predictions]
+    if isinstance(y_true, np.ndarray):
+        _require_labels(both)
+        classes, codes = _encode_on_host(both, classes)
+        return classes, codes[0].astype(np.int64), None if predictions is None else codes[1]
+    xp = array_namespace(y_true)
     if all(xp.isdtype(labels.dtype, "bool") for labels in both):  # which the array API does not sort
         both = [xp.astype(labels, xp.int8) for labels in both]
         classes = None if classes is None else np.asarray(classes).astype(np.int8)
@@ -39,19 +37,36 @@ def encode_labels(y_true: Array, predictions: Array | None, classes: Any) -> tup
     if most is not None and len(classes) and not np.max(np.abs(classes)) < most:
         raise Unsupported(f"labels of two dtypes, integers of {most} or more among them")
     known = to_device_of(classes, both[0])
-    coded = None if predictions is None else label_codes(known, both[1])
-    return classes, xp.searchsorted(known, both[0]), coded
+    coded = [xp.reshape(xp.searchsorted(known, xp.reshape(one, (-1,))), one.shape) for one in both]
+    return classes, coded[0], None if predictions is None else coded[1]
 
 
-def _require_labels(y: Array, predictions: Array | None) -> None:
-    """Raise Unsupported unless NumPy tells all labels of two host arrays apart."""
-    both = [y] if predictions is None else [y, predictions]
+def _encode_on_host(both: list[Any], classes: Any) -> tuple[Any, list[Any]]:
+    """Sorted classes, and codes of labels in the narrowest signed dtype.
+
+    Classes are the given ones, or the labels of the targets. The others are searched for only if a label is
+    none of them.
+    """
+    classes = distinct_labels(both[0]) if classes is None else np.asarray(classes)
+    codes = [codes_or_none(classes, labels) for labels in both]
+    if all(known is not None for known in codes):
+        return classes, codes
+    classes = np.unique(np.concatenate([classes, *(distinct_labels(labels.reshape(-1)) for labels in both)]))
+    codes = [codes_or_none(classes, labels) for labels in both]
+    if any(known is None for known in codes):  # NaN is a class, though it equals none
+        codes = [np.searchsorted(classes, labels).astype(_narrow(len(classes))) for labels in both]
+    return classes, codes
+
+
+def _require_labels(both: list[Any]) -> None:
+    """Raise Unsupported unless NumPy tells all labels of one or two host arrays apart."""
     for labels in both:
         if labels.dtype.kind in "cSV" or (
             labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels.flat)
         ):
             raise Unsupported(f"labels of dtype {labels.dtype} that are no texts")
-    if predictions is None or y.dtype == predictions.dtype:
+    y, predictions = both[0], both[-1]
+    if y.dtype == predictions.dtype:
         return
     if (y.dtype.kind in TEXTS) != (predictions.dtype.kind in TEXTS):
         raise Unsupported(f"labels of dtype {predictions.dtype} for targets of dtype {y.dtype}")
@@ -94,18 +109,14 @@ def _to_common_dtype(xp: Any, both: list[Array]) -> tuple[list[Array], int | Non
     return [xp.astype(each, dtype, copy=False) for each in both], most
 
 
-def label_codes(classes: Array, labels: Array) -> Array:
-    """Positions of labels among sorted classes that hold them all, in the shape of the labels."""
-    if isinstance(labels, np.ndarray):
-        return label_codes_numpy(classes, labels)
-    xp = array_namespace(labels)
-    return xp.reshape(xp.searchsorted(classes, xp.reshape(labels, (-1,))), labels.shape)
-
-
 def distinct_labels(labels: Array) -> np.ndarray:
     """The different values of an array (n,), sorted, on the host; no others cross to it."""
     if isinstance(labels, np.ndarray):
-        return distinct_labels_numpy(labels)
+        span = _span(labels)
+        if span is None:
+            return np.unique(labels)
+        found = np.flatnonzero(np.bincount(labels.astype(np.int64) - span.start)) + span.start
+        return found.astype(labels.dtype)
     xp = array_namespace(labels)
     ordered = xp.sort(labels)
     first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
@@ -113,3 +124,48 @@ def distinct_labels(labels: Array) -> np.ndarray:
     places = xp.argsort(xp.astype(~first, xp.int8), stable=True)
     n = int(to_host(xp.count_nonzero(first)))
     return to_host(xp.take(ordered, places[:n]))
+
+
+def _span(labels: Any) -> range | None:
+    """The integers from the smallest to the largest label, if a table may hold all of them."""
+    if labels.dtype.kind not in "iub" or not labels.size:
+        return None
+    low, high = int(labels.min()), int(labels.max())
+    return range(low, high + 1) if high - low < MAX_TABLE and high <= np.iinfo(np.int64).max else None
+
+
+def codes_or_none(classes: Any, labels: Any) -> Any:
+    """Codes of labels on the host, in their shape and the narrowest dtype; None if some are no classes."""
+    flat, span = labels.reshape(-1), _span(classes)
+    if labels.dtype.kind == "O":  # which may hold what does not compare with texts
+        places = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.asarray([places.get(label, -1) for label in flat.tolist()], dtype=np.int64)
+        known = codes.min(initial=0) == 0
+    elif span is None or labels.dtype.kind not in "iub" or (labels.dtype == np.uint64 and span.start < 0):
+        codes = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
+        known = (classes[codes] == flat).all()
+    else:
+        codes, known = _look_up(classes, span, flat)
+    if not known:
+        return None
+    return codes.astype(_narrow(len(classes)), copy=False).reshape(labels.shape)
+
+
+def _narrow(n: int) -> Any:
+    return np.int8 if n < 2**7 else np.int16 if n < 2**15 else np.int64
+
+
+def _look_up(classes: Any, span: range, labels: Any) -> tuple[Any, bool]:
+    """Codes of integers, (n,), by a table of those that classes span, and whether all are classes."""
+    # As an unsigned integer, a negative one of a small type could be a position in the table.
+    if span.start != 0 or (labels.dtype.kind == "i" and span[-1] > np.iinfo(labels.dtype).max):
+        labels = labels.astype(np.int64) - span.start
+    # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
+    if labels.view(f"u{labels.dtype.itemsize}").max(initial=0) >= len(span):
+        return labels, False
+    if len(span) == len(classes):
+        return labels, True
+    table = np.full(len(span), -1)
+    table[classes.astype(np.int64) - span.start] = np.arange(len(classes))
+    codes = table.take(labels)
+    return codes, codes.min(initial=0) == 0

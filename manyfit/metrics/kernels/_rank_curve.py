@@ -78,11 +78,7 @@ def curve_area(curve: Curve, max_fpr: float | None = None) -> Array:
     kept = increments(clip(xp, x, None, max_fpr))
     share = kept / xp.where(run > 0, run, xp.ones_like(run))
     area = xp.sum(kept * (y - rise + 0.5 * rise * share), axis=-1)
-    return standardized_area(area, max_fpr)
-
-
-def standardized_area(area: Array, max_fpr: float) -> Array:
-    """McClish's correction of a partial area: 0.5 by chance, 1 at best."""
+    # McClish's correction of a partial area: 0.5 by chance, 1 at best.
     chance = 0.5 * max_fpr**2
     return 0.5 * (1 + (area - chance) / (max_fpr - chance))
 

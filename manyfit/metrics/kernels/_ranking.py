@@ -20,6 +20,7 @@ from manyfit.metrics.kernels._class_scores import (
     all_classes_present,
     all_finite,
     indicators,
+    positive_rows,
     present_classes,
     require_columns,
     rows_sum_to_one,
@@ -108,27 +109,20 @@ def _average(values: Array, weight: Array) -> Array:
 
 @scores_kernel
 def _average_precision(targets: Targets, P: Array, *, average: str | None, pos_label: Any) -> Array:
-    scores = _average_precisions(targets, P, average, pos_label)
-    if targets.weight is None:
-        return scores
-    return or_nan(scores, array_namespace(P).any(targets.weight != 0))
-
-
-def _average_precisions(targets: Targets, P: Array, average: str | None, pos_label: Any) -> Array:
-    if targets.numbers is not None or P.ndim == 3:
-        if pos_label != 1:
-            raise Unsupported(f"pos_label={pos_label!r} of more than two classes")
-        if targets.numbers is not None:
-            return _average_over_labels(average_precisions, targets.numbers == 1, targets.weight, P, average)
+    several = targets.numbers is not None or P.ndim == 3
+    if several and pos_label != 1:
+        raise Unsupported(f"pos_label={pos_label!r} of more than two classes")
+    if targets.codes is not None:
         require_columns(targets, P, two=3)
-        scores = _average_over_labels(average_precisions, indicators(targets).T, targets.weight, P, average)
-        return or_nan(scores, all_classes_present(targets, None))
-    require_columns(targets, P)
-    classes = targets.classes.tolist()
-    if pos_label not in classes and len(classes) == 2:
-        raise Unsupported(f"pos_label={pos_label!r} that is not a label")
-    positive = targets.codes == (classes.index(pos_label) if pos_label in classes else -1)
-    return or_nan(average_precisions(P, positive, targets.weight), all_finite(P))
+    if several:
+        positive = indicators(targets).T if targets.numbers is None else targets.numbers == 1
+        scores = _average_over_labels(average_precisions, positive, targets.weight, P, average)
+    else:
+        positive = positive_rows(targets, pos_label)
+        scores = or_nan(average_precisions(P, positive, targets.weight), all_finite(P))
+    if several and targets.codes is not None:
+        scores = or_nan(scores, all_classes_present(targets, None))
+    return scores if targets.weight is None else or_nan(scores, array_namespace(P).any(targets.weight != 0))
 
 
 def _average_over_labels(
@@ -184,11 +178,7 @@ def _top_k_accuracy(targets: Targets, P: Array, *, k: int, normalize: bool, labe
         hits = (threshold[:, None] < P) == (codes == 1)
     else:
         hits = xp.ones_like(P, dtype=xp.bool)
-    scores = targets.mean(hits)
-    if not normalize:
-        hits = xp.astype(hits, float_dtype(P))
-        scores = xp.sum(hits if targets.weight is None else hits * targets.weight, axis=-1)
-    return or_nan(scores, valid)
+    return or_nan(targets.mean(hits) if normalize else targets.sum(hits), valid)
 
 
 # Several labels: rows of scores (m, n, L) against indicators or gains (n, L)
@@ -207,16 +197,12 @@ def _rowwise_kernel(score: Callable[..., Array]) -> Callable[..., Array]:
     return scores
 
 
-def _trivial(positive: Array) -> Array:
-    """Rows with all labels relevant, or none: every order is right."""
-    xp = array_namespace(positive)
-    return xp.all(positive, axis=-1) | ~xp.any(positive, axis=-1)
-
-
 def _rows_precision(Y: Array, P: Array) -> Array:
     xp, positive = array_namespace(P), Y != 0
     scores = average_precisions(P, positive)
-    return xp.where(_trivial(positive), xp.ones_like(scores), scores)
+    # If all labels are relevant, or none, every order is right.
+    trivial = xp.all(positive, axis=-1) | ~xp.any(positive, axis=-1)
+    return xp.where(trivial, xp.ones_like(scores), scores)
 
 
 def _rows_loss(Y: Array, P: Array) -> Array:

@@ -141,15 +141,21 @@ def average_outputs(
     `weight`, (1,) or (1, q), are variances; without them "variance_weighted" is refused. `weigh_one` allows a
     weight for a single output.
     """
-    q = 1 if values.ndim == 1 else values.shape[1]
-    named = multioutput is None or isinstance(multioutput, str)
-    if isinstance(multioutput, str) and multioutput not in (
-        "raw_values",
-        "uniform_average",
-        *(() if weight is None else ("variance_weighted",)),
-    ):
-        raise ValueError(f"multioutput={multioutput!r} is not allowed for this metric.")
-    if not named:
+    columns = values if values.ndim == 2 else values[:, None]
+    q = columns.shape[1]
+    if multioutput is None or isinstance(multioutput, str):
+        if multioutput not in (None, "raw_values", "uniform_average") and (
+            multioutput != "variance_weighted" or weight is None
+        ):
+            raise ValueError(f"multioutput={multioutput!r} is not allowed for this metric.")
+        if multioutput == "raw_values":
+            return columns
+        if values.ndim == 1:
+            return values
+        if multioutput != "variance_weighted":
+            return xp.mean(values, axis=1)
+        weight = xp.where(xp.any(weight != 0), weight, constant(xp, 1.0, weight))
+    else:
         given = multioutput if hasattr(multioutput, "__array_namespace__") else np.asarray(multioutput)
         if q == 1 and not weigh_one:
             raise ValueError("Custom weights are useful only in multi-output cases.")
@@ -158,14 +164,5 @@ def average_outputs(
                 f"There must be equally many custom weights ({given.shape[0]}) as outputs ({q})."
             )
         weight = xp.astype(to_device_of(given, values), values.dtype)[None, :]
-        values = values[:, None] if values.ndim == 1 else values
-    if named and multioutput == "raw_values":
-        return values if values.ndim == 2 else values[:, None]
-    if values.ndim == 1:
-        return values
-    if multioutput is None or (named and multioutput == "uniform_average"):
-        return xp.mean(values, axis=1)
-    if named:
-        weight = xp.where(xp.any(weight != 0), weight, constant(xp, 1.0, weight))
     total = xp.sum(weight, axis=1)
-    return xp.sum(values * weight, axis=1) / or_nan(total, total != 0)
+    return xp.sum(columns * weight, axis=1) / or_nan(total, total != 0)

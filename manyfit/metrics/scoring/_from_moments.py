@@ -1,4 +1,4 @@
-"""Scores of many linear predictors from the second moments of the rows that they are scored on.
+"""Scores of many predictors from sums of squares of residuals, which moments give of linear predictors.
 
 The residual of a linear predictor is a linear function of ``[X, y]``, so its sums of squares follow from the
 moments: no predictions, and no pass over the data, however many settings there are.
@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import explained_variance_score, mean_squared_error, r2_score, root_mean_squared_error
+from sklearn.metrics import (
+    explained_variance_score,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    root_mean_squared_error,
+)
 
 from manyfit.folds import Array, Moments, wrap_rows
 
@@ -123,6 +129,8 @@ MOMENT_METRICS: dict[Callable[..., Any], Callable[[Array, Array, float], Array]]
 }
 # Those that need targets of several values.
 NEED_SPREAD = (r2_score, explained_variance_score)
+# Those that residuals give.
+RESIDUAL_METRICS = (*MOMENT_METRICS, mean_absolute_error)
 
 
 def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Array:
@@ -135,6 +143,25 @@ def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Arr
         scores = MOMENT_METRICS[metric](squares, residuals.y, residuals.weight)
     exact = residuals.exact(squares) & (residuals.varied or metric not in NEED_SPREAD)
     return np.where(exact, scores, np.nan)
+
+
+def scores_from_residuals(metric: Callable[..., Any], residuals: Array, targets: Array) -> Array:
+    """Scores of one of `RESIDUAL_METRICS` with its default arguments, (k, s).
+
+    `residuals`, (k, m, s, q), are those of s predictors on k sets of m rows; `targets`, (k, m, q), what they
+    predict. NaN: call the metric itself, since it might warn or differ.
+    """
+    E, Y = residuals, targets
+    if metric is mean_absolute_error:
+        return np.asarray(np.abs(E).mean(axis=1).mean(axis=2))
+    if metric is explained_variance_score:
+        E = E - E.mean(axis=1, keepdims=True)
+    spread = ((Y - Y.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = MOMENT_METRICS[metric]((E**2).sum(axis=1), spread, E.shape[1])
+    # A target has one value, or a set one row.
+    constant = (Y[:, :1] == Y).all(axis=1).any(axis=1)
+    return np.where(constant[:, None], np.nan, scores) if metric in NEED_SPREAD else scores
 
 
 def lost_to_rounding(residuals: Residuals, roundings: Sequence[Rounding], moments: Moments) -> Array:

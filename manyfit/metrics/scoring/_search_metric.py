@@ -10,7 +10,7 @@ from manyfit._compat import check_metric_options
 from manyfit.arrays import array_namespace, device, float_dtype, numpy_dtype
 from manyfit.folds import Array, Unsupported
 from manyfit.metrics.kernels._kernel import MetricKernel, Targets, or_nan, score_in_chunks
-from manyfit.metrics.kernels._label_codes_numpy import codes_or_none
+from manyfit.metrics.kernels._label_codes import codes_or_none
 from manyfit.metrics.scoring._targets import ScoredTargets
 
 # From responses of some settings to what a kernel reads, and whether each setting's score is certain, (m,).

@@ -25,8 +25,13 @@ from manyfit.arrays import array_namespace
 from manyfit.folds import Array, Fold, Unsupported
 from manyfit.introspection.class_names import public_name
 from manyfit.introspection.drop_in_classes import sklearn_class_of
-from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
-from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, scores_from_residuals
+from manyfit.metrics.scoring._from_moments import (
+    MOMENT_METRICS,
+    RESIDUAL_METRICS,
+    Residuals,
+    scores_from_moments,
+    scores_from_residuals,
+)
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
     PredictedOutlierDetector,
@@ -80,7 +85,8 @@ class SharedScoring:
                     "make_scorer reads predictions only"
                 )
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
-        self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
+        self._parts = {name: scorer_parts(one) for name, one in self.named.items()}
+        self._metrics = {name: _metric(one, self._parts[name], estimator) for name, one in self.named.items()}
         self._own_score = self.by_itself and _own_metric(estimator) is None
         self._finds_outliers = isinstance(estimator, OutlierMixin)
         self._weights_name, self.weights = self._find_weights(params)
@@ -169,25 +175,22 @@ class SharedScoring:
     @property
     def label_scorers(self) -> frozenset[str]:
         """The scorers that read what ``predict`` returns, or may do so."""
-        found = {name: scorer_parts(one) for name, one in self.named.items()}
-        return frozenset(name for name, one in found.items() if one is None or "predict" in _methods(one[3]))
+        parts = self._parts.items()
+        return frozenset(name for name, one in parts if one is None or "predict" in _methods(one[3]))
 
     @property
     def accuracies(self) -> frozenset[str]:
         """The label scorers that are means over all rows."""
-        found = {name: scorer_parts(one) for name, one in self.named.items()}
         return frozenset(
             name
-            for name, one in found.items()
-            if isinstance(self.named[name], PassthroughScorer)
-            or (one is not None and one[0] is accuracy_score)
+            for name, one in self._parts.items()
+            if isinstance(self.named[name], PassthroughScorer) or (one and one[0] is accuracy_score)
         )
 
     @property
     def explains_variance(self) -> bool:
         """Whether a scorer is explained variance."""
-        found = [scorer_parts(one) for one in self.named.values()]
-        return any(one is not None and one[0] is explained_variance_score for one in found)
+        return any(one and one[0] is explained_variance_score for one in self._parts.values())
 
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""
@@ -208,14 +211,13 @@ def _scored(estimator: Any) -> Any:
     return _scored(estimator.estimator) if public_name(type(estimator)) == _ELIMINATION else estimator
 
 
-def _metric(scorer: Any, estimator: Any) -> _Metric:
+def _metric(scorer: Any, parts: Any, estimator: Any) -> _Metric:
     """The metric of a scorer; Unsupported for an estimator's own score of more than predictions."""
     if isinstance(scorer, PassthroughScorer):
         return _own_score(estimator)
-    found = scorer_parts(scorer)
-    if found is None:
+    if parts is None:
         return _Metric()
-    function, sign, options, response = found
+    function, sign, options, response = parts
     return _metric_of(sklearn_metric_of(function), _methods(response), sign, options)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.arrays import TransferCache
-from manyfit.metrics.kernels._label_codes_numpy import codes_or_none
+from manyfit.metrics.kernels._label_codes import codes_or_none
 
 Array = NDArray[Any]
 

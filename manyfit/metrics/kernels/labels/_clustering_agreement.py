@@ -39,15 +39,15 @@ Array = Any
 EPS = float(np.finfo(np.float64).eps)
 
 
-def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
-    """The kernel of a score of tables."""
+def _kernel(facts: Callable[[Table], Any], score: Callable[..., Array]) -> Callable[..., Array]:
+    """The kernel of a score of facts about tables."""
 
     def kernel(targets: Targets, P: Array, **options: Any) -> Array:
         if targets.codes is None:
             raise Unsupported("a clustering of several labels for a row")
         if targets.weight is not None:
             raise Unsupported("scikit-learn's scores of clusterings take no weights")
-        scores = score_tables(lambda table: score(table, **options), targets, P)
+        scores = score_tables(lambda table: score(facts(table), **options), targets, P)
         return nan_where(scores, refused_settings(targets, P, whole=False))
 
     return kernel
@@ -72,22 +72,19 @@ def count_pairs(table: Table) -> _Pairs:
     return _Pairs(squares - n, clusters_only, labels_only, n**2 - clusters_only - labels_only - squares)
 
 
-def _rand(table: Table) -> Array:
-    pairs = count_pairs(table)
+def _rand(pairs: _Pairs) -> Array:
     alike = pairs.both + pairs.neither
     return ratio(alike, alike + pairs.clusters_only + pairs.labels_only, 1.0)
 
 
-def _adjusted_rand(table: Table) -> Array:
-    pairs = count_pairs(table)
+def _adjusted_rand(pairs: _Pairs) -> Array:
     xp = array_namespace(pairs.both)
     tp, fp, fn, tn = pairs.both, pairs.clusters_only, pairs.labels_only, pairs.neither
     scores = ratio(2 * (tp * tn - fn * fp), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn), 1.0)
     return xp.where((fn == 0) & (fp == 0), xp.ones_like(scores), scores)
 
 
-def _fowlkes_mallows(table: Table) -> Array:
-    pairs = count_pairs(table)
+def _fowlkes_mallows(pairs: _Pairs) -> Array:
     xp, tp = array_namespace(pairs.both), pairs.both
     parts = (ratio(tp, tp + other, 0.0) for other in (pairs.clusters_only, pairs.labels_only))
     first, second = (xp.sqrt(part) for part in parts)
@@ -96,35 +93,26 @@ def _fowlkes_mallows(table: Table) -> Array:
 
 @dataclass(frozen=True)
 class _Information:
-    """Mutual information, entropies and numbers of labels and of clusters, each (m,)."""
+    """Mutual information and entropies of labels and of clusters, and whether these are single, each (m,)."""
 
+    cells: Array
     mutual: Array
     label_entropy: Array
     cluster_entropy: Array
-    n_labels: Array
-    n_clusters: Array
-
-    @property
-    def one_each(self) -> Array:
-        """Whether there is one label and one cluster."""
-        return (self.n_labels == 1) & (self.n_clusters == 1)
-
-    @property
-    def one_of_either(self) -> Array:
-        """Whether there is one label or one cluster."""
-        return (self.n_labels == 1) | (self.n_clusters == 1)
+    one_label: Array
+    one_cluster: Array
 
 
 def _information(table: Table) -> _Information:
     xp, cells = array_namespace(table.cells), table.cells
     a, b = xp.sum(cells, axis=2), xp.sum(cells, axis=1)
     n = xp.sum(a, axis=1)
-    n_labels, n_clusters = (xp.sum(as_floating(side > 0, cells), axis=1) for side in (a, b))
+    one_label, one_cluster = (xp.sum(as_floating(side > 0, cells), axis=1) == 1 for side in (a, b))
     log_n = xp.log(n)[:, None]
 
-    def entropy(side: Array, how_many: Array) -> Array:
+    def entropy(side: Array, single: Array) -> Array:
         terms = side / n[:, None] * (_log(side) - log_n)
-        return xp.where(how_many == 1, xp.zeros_like(n), -xp.sum(terms, axis=1))
+        return xp.where(single, xp.zeros_like(n), -xp.sum(terms, axis=1))
 
     share = cells / n[:, None, None]
     # The logarithm of the product, as in scikit-learn: it is rounded once.
@@ -132,9 +120,9 @@ def _information(table: Table) -> _Information:
     terms = share * (_log(cells) - log_n[:, :, None]) + share * by_chance
     terms = xp.where(xp.abs(terms) < EPS, xp.zeros_like(terms), terms)
     mutual = xp.sum(terms, axis=(1, 2))
-    nothing = (mutual < 0) | (n_labels == 1) | (n_clusters == 1)
-    mutual = xp.where(nothing, xp.zeros_like(mutual), mutual)
-    return _Information(mutual, entropy(a, n_labels), entropy(b, n_clusters), n_labels, n_clusters)
+    mutual = xp.where((mutual < 0) | one_label | one_cluster, xp.zeros_like(mutual), mutual)
+    entropies = entropy(a, one_label), entropy(b, one_cluster)
+    return _Information(cells, mutual, *entropies, one_label, one_cluster)
 
 
 def _log(counts: Array) -> Array:
@@ -143,20 +131,16 @@ def _log(counts: Array) -> Array:
     return xp.log(xp.where(counts > 0, counts, xp.ones_like(counts)))
 
 
-def _homogeneity(table: Table) -> Array:
-    info = _information(table)
+def _homogeneity(info: _Information) -> Array:
     return ratio(info.mutual, info.label_entropy, 1.0)
 
 
-def _completeness(table: Table) -> Array:
-    info = _information(table)
+def _completeness(info: _Information) -> Array:
     return ratio(info.mutual, info.cluster_entropy, 1.0)
 
 
-def _v_measure(table: Table, *, beta: float) -> Array:
-    info = _information(table)
-    h, c = ratio(info.mutual, info.label_entropy, 1.0), ratio(info.mutual, info.cluster_entropy, 1.0)
-    xp = array_namespace(h)
+def _v_measure(info: _Information, *, beta: float) -> Array:
+    xp, h, c = array_namespace(info.mutual), _homogeneity(info), _completeness(info)
     # Both are zero together, or one of them is and has weight.
     return xp.where(h + c == 0, xp.zeros_like(h), ratio((1 + beta) * h * c, beta * h + c, np.nan))
 
@@ -172,28 +156,26 @@ def _generalized_mean(info: _Information, method: str) -> Array:
     return xp.where((a < b) == (method == "min"), a, b)
 
 
-def _normalized_mutual_info(table: Table, *, average_method: str) -> Array:
-    info = _information(table)
+def _normalized_mutual_info(info: _Information, *, average_method: str) -> Array:
     xp = array_namespace(info.mutual)
     scores = ratio(info.mutual, _generalized_mean(info, average_method), np.nan)
     scores = xp.where(info.mutual == 0, xp.zeros_like(scores), scores)
-    return xp.where(info.one_each, xp.ones_like(scores), scores)
+    return xp.where(info.one_label & info.one_cluster, xp.ones_like(scores), scores)
 
 
-def _adjusted_mutual_info(table: Table, *, average_method: str) -> Array:
+def _adjusted_mutual_info(info: _Information, *, average_method: str) -> Array:
     """Mutual information adjusted for chance, which scikit-learn computes on the host from the tables.
 
     The host waits: all tables cross to it once, and a number for each goes back.
     """
-    info = _information(table)
     xp = array_namespace(info.mutual)
-    by_chance = to_device_of(_expected(to_host(table.cells)), info.mutual)
+    by_chance = to_device_of(_expected(to_host(info.cells)), info.mutual)
     by_chance = xp.astype(by_chance, info.mutual.dtype)
     scores = _away_from_zero(info.mutual - by_chance) / _away_from_zero(
         _generalized_mean(info, average_method) - by_chance
     )
-    scores = xp.where(info.one_of_either, xp.zeros_like(scores), scores)
-    return xp.where(info.one_each, xp.ones_like(scores), scores)
+    scores = xp.where(info.one_label | info.one_cluster, xp.zeros_like(scores), scores)
+    return xp.where(info.one_label & info.one_cluster, xp.ones_like(scores), scores)
 
 
 def _away_from_zero(values: Array) -> Array:
@@ -212,18 +194,24 @@ def _expected(cells: Any) -> Any:
     return np.asarray(found, dtype=np.float64)
 
 
+_ARITHMETIC = {"average_method": "arithmetic"}
+
 AGREEMENT_METRICS: dict[Callable[..., Any], MetricKernel] = {
-    adjusted_mutual_info_score: MetricKernel(
-        _kernel(_adjusted_mutual_info), "labels", {"average_method": "arithmetic"}
-    ),
-    adjusted_rand_score: MetricKernel(_kernel(_adjusted_rand), "labels"),
-    completeness_score: MetricKernel(_kernel(_completeness), "labels"),
-    fowlkes_mallows_score: MetricKernel(_kernel(_fowlkes_mallows), "labels"),
-    homogeneity_score: MetricKernel(_kernel(_homogeneity), "labels"),
-    mutual_info_score: MetricKernel(_kernel(lambda table: _information(table).mutual), "labels"),
-    normalized_mutual_info_score: MetricKernel(
-        _kernel(_normalized_mutual_info), "labels", {"average_method": "arithmetic"}
-    ),
-    rand_score: MetricKernel(_kernel(_rand), "labels"),
-    v_measure_score: MetricKernel(_kernel(_v_measure), "labels", {"beta": 1.0}),
+    score: MetricKernel(_kernel(facts, kernel), "labels", options)
+    for score, facts, kernel, options in (
+        (adjusted_mutual_info_score, _information, _adjusted_mutual_info, _ARITHMETIC),
+        (adjusted_rand_score, count_pairs, _adjusted_rand, {}),
+        (completeness_score, _information, _completeness, {}),
+        (fowlkes_mallows_score, count_pairs, _fowlkes_mallows, {}),
+        (homogeneity_score, _information, _homogeneity, {}),
+        (mutual_info_score, _information, lambda info: info.mutual, {}),
+        (
+            normalized_mutual_info_score,
+            _information,
+            _normalized_mutual_info,
+            {"average_method": "arithmetic"},
+        ),
+        (rand_score, count_pairs, _rand, {}),
+        (v_measure_score, _information, _v_measure, {"beta": 1.0}),
+    )
 }

@@ -120,7 +120,7 @@ def select_labels(counts: Counts, places: list[int]) -> Counts:
         none = xp.zeros((values.shape[0], 1), dtype=values.dtype, device=device(values))
         return xp.take(xp.concat([values, none], axis=1), index, axis=1)
 
-    return Counts(*(take(part) for part in (counts.hits, counts.predicted, counts.true, counts.present)))
+    return Counts(*map(take, counts))
 
 
 def _averaged(
@@ -136,9 +136,7 @@ def _averaged(
         counts = select_labels(counts, label_places(targets, counts.hits.shape[1], labels))
         counted = xp.ones_like(counts.present)
     if average == "micro":
-        hits, predicted, true = (
-            xp.sum(v, axis=1, keepdims=True) for v in (counts.hits, counts.predicted, counts.true)
-        )
+        hits, predicted, true = (xp.sum(part, axis=1, keepdims=True) for part in counts[:3])
         return measure(Counts(hits, predicted, true, counts.present), undefined)[:, 0]
     values = measure(counts, undefined)
     if average is None:
