@@ -19,6 +19,7 @@ from manyfit.introspection.composites import params_of
 from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning.places._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
@@ -40,7 +41,7 @@ class DaskExecutor(Executor):
 
     on_cluster = True
 
-    def __init__(self, job: Job, order: Sequence[Any] | None, sink: ResultSink) -> None:
+    def __init__(self, job: Job, plan: Plan, sink: ResultSink) -> None:
         self.job, self.sink = job, sink
         options = replace(job.options, verbose=0)  # the process of the search prints these lines
         bare = replace(job, options=options, client=None, n_jobs=1)
@@ -52,7 +53,9 @@ class DaskExecutor(Executor):
         fits = continued_fits()
         self._rounds = fits.store if fits is not None and isinstance(fits.store, ClusterStore) else None
         rounds = None if fits is None or self._rounds is None else (self._rounds.on_worker(), fits.round)
-        self._common = Common(bare, get_config(), list(warnings.filters), callbacks, order, rounds)
+        self._common = Common(
+            bare, get_config(), list(warnings.filters), callbacks, plan.order, not plan.by_sklearn, rounds
+        )
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""

@@ -156,7 +156,7 @@ class _Run:
         if _on_cluster(job):
             from manyfit.model_selection.running._dask_executor import DaskExecutor
 
-            self.executor = DaskExecutor(job, plan.order, sink)
+            self.executor = DaskExecutor(job, plan, sink)
         else:
             one = joblib_workers(job.n_jobs) == 1
             context = RunContext(job, plan.order, sink, one and not plan.by_sklearn, plan.by_candidate)

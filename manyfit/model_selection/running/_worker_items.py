@@ -43,6 +43,7 @@ class Common:
     filters: Sequence[Any]  # warning filters of the search's process
     callbacks: RemoteCallbacks = field(default_factory=RemoteCallbacks)
     order: Sequence[Any] | None = None  # for each candidate a key that is equal where steps are shared
+    shares_rows: bool = False  # whether several fits may read the same rows
     # Where rounds go on: how ensembles are kept, and the number of the round.
     rounds: tuple[WorkerRounds, int] | None = None
     versions: Mapping[str, str] = field(default_factory=versions)  # of the packages in the search's process
@@ -119,8 +120,10 @@ def _context(common: Common) -> RunContext:
     held = {} if scratch is None else scratch  # None: the item is the only one
     if "context" not in held:
         sink = _WorkerSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own
-        many = scratch is not None
-        held["context"] = RunContext(common.job, common.order, sink, returns_early=True, many_items=many)
+        shares_rows = common.shares_rows and scratch is not None
+        held["context"] = RunContext(
+            common.job, common.order, sink, returns_early=True, shares_rows=shares_rows
+        )
     return cast(RunContext, held["context"])
 
 
