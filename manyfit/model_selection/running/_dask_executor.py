@@ -15,7 +15,7 @@ from manyfit.cluster.inspection.versions import require_versions
 from manyfit.cluster.pool.run import count_slots, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.families import continued_fits
-from manyfit.introspection.composites import params_of
+from manyfit.introspection.composites import last_step, params_of
 from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job
@@ -87,8 +87,7 @@ class DaskExecutor(Executor):
     def _require_versions(self, part: TaskResult) -> None:
         """Refuse what a worker of other versions computed before it said which they are."""
         if part.versions is not None and part.versions not in self._versions:
-            theirs = {name.lower(): version for name, version in part.versions.items()}
-            require_versions(theirs, "A worker", self.job.client)
+            require_versions(part.versions, "A worker", self.job.client)
             self._versions.append(part.versions)
 
     def _needs(self, candidates: Sequence[int]) -> Mapping[str, float]:
@@ -97,7 +96,7 @@ class DaskExecutor(Executor):
     def _results(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, Any]]:
         job = self.job
         params = [*job.options.fit_params.values(), *job.options.score_params.values()]
-        estimator = _name(job.estimator)
+        estimator = type(last_step(job.estimator)).__name__
         return run_on_cluster(
             job.client,
             run_item,
@@ -114,11 +113,6 @@ class DaskExecutor(Executor):
     def _inputs(self, item: WorkItem, tries: int) -> Sequence[Any]:
         """Futures of the models that the fits of an item go on from."""
         return () if self._rounds is None else self._rounds.inputs(self.job, item, tries)
-
-
-def _name(estimator: Any) -> str:
-    steps = getattr(estimator, "steps", None)
-    return type(steps[-1][1] if steps else estimator).__name__
 
 
 def _gpu_needs(job: Job) -> Callable[[Sequence[int]], bool]:

@@ -56,8 +56,9 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     no processes.
     """
     own = versions()
-    if own != common.versions:
-        _require_same_versions(own, common.versions)
+    wrong, _ = version_differences(own, common.versions)  # of decisive packages
+    if wrong:
+        raise versions_error(wrong, "A worker")
     keep_signatures([common.job.estimator])
     fallback = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), fallback, common.callbacks.collect() as messages:
@@ -67,14 +68,6 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     if own != common.versions:
         outcome.versions = own
     return done
-
-
-def _require_same_versions(own: Mapping[str, str], search: Mapping[str, str]) -> None:
-    """Raise if decisive packages of this worker have other versions than those of the search's process."""
-    lowered = ({name.lower(): version for name, version in one.items()} for one in (own, search))
-    wrong, _ = version_differences(*lowered)
-    if wrong:
-        raise versions_error(wrong, "A worker")
 
 
 def _run_under(item: WorkItem, common: Common) -> TaskResult | PartialResult:
