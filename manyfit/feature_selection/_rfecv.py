@@ -15,7 +15,6 @@ from sklearn.model_selection import check_cv
 from manyfit._compat import routing_enabled
 from manyfit._compat.nested import eliminations_by
 from manyfit.feature_selection._elimination import SAFE, Path, eliminate
-from manyfit.feature_selection._report import count_fits
 from manyfit.folds import Array, TransformedMoments, Unsupported
 from manyfit.model_selection import Report
 from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
@@ -113,7 +112,7 @@ class RFECV(feature_selection.RFECV):  # type: ignore[misc]
             self.report_.passes = shared.passes
         n_splits = sum(name.endswith("_support") for name in self.cv_results_)
         asked = (n_splits + 1) * len(self.cv_results_["n_features"])
-        count_fits(self.report_, asked, asked if shared is None else 0, why)
+        self.report_.note_fits(asked, asked if shared is None else 0, why)
         self.report_.seconds["total"] = time.perf_counter() - start
         return self
 

@@ -11,7 +11,6 @@ from sklearn import feature_selection
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 
-from manyfit.feature_selection._report import count_fits
 from manyfit.folds import Array, Unsupported
 from manyfit.model_selection import Report
 from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
@@ -113,7 +112,7 @@ class SequentialFeatureSelector(feature_selection.SequentialFeatureSelector):  #
         if "_shared" not in vars(self):
             self._shared, self._why = self._prepare(estimator, X, y, cv, params, len(left))
         if self._shared is None:
-            count_fits(self.report_, len(left) * n_splits, len(left) * n_splits, self._why)
+            self.report_.note_fits(len(left) * n_splits, len(left) * n_splits, self._why)
             return super()._get_best_new_feature_score(estimator, X, y, cv, current_mask, **params)  # type: ignore[no-any-return]
         masks = current_mask | np.eye(X.shape[1], dtype=bool)[left]
         masks = ~masks if self.direction == "backward" else masks
@@ -125,7 +124,7 @@ class SequentialFeatureSelector(feature_selection.SequentialFeatureSelector):  #
             return float(cross_val_score(estimator, Xj, y, **options).mean())
 
         fitted = settle_best(scores, fit, always=self.tol is not None)
-        count_fits(self.report_, len(left) * n_splits, fitted * n_splits, TIED)
+        self.report_.note_fits(len(left) * n_splits, fitted * n_splits, TIED)
         by_feature = dict(zip(left.tolist(), scores.tolist(), strict=True))
         best = max(by_feature, key=lambda feature: by_feature[feature])  # as scikit-learn chooses
         return best, by_feature[best]

@@ -212,7 +212,7 @@ def test_short_fits_are_those_of_scikit_learn(case, client, seen):
     theirs = model_selection.GridSearchCV(model, grid, **options).fit(data, target, **params)
     GridSearchCV(model, grid, sharing="none", **options).fit(data, target, **params)
     ((items, common),) = seen
-    results = run_items(items, common)
+    results = run_items(items, replace(common, shares_rows=True))
     assert len(results) == 6
     for (c, i), result in results.items():
         for role in ("test", "train") if "return_train_score" in options else ("test",):
@@ -230,7 +230,8 @@ def test_short_fits_give_their_estimators(client, seen):
         np.testing.assert_array_equal(mine.predict(X), other.predict(X))
 
 
-def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, watch):
+@pytest.mark.parametrize(("shares_rows", "made"), [(False, [1, -1, 2]), (True, [1, -1, -1, 2])])
+def test_a_short_fit_that_fails_is_scikit_learns_failure(shares_rows, made, client, seen, watch):
     GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, refit=False).fit(X, Y)
     ((_, common),) = seen
     candidates, tries = [{"max_depth": 1}, {"max_depth": -1}, {"max_depth": 2}], []
@@ -238,11 +239,12 @@ def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, watch):
     options = replace(common.job.options, error_score=-7.0)
     job = replace(common.job, candidates=candidates, options=options)
     items = [WorkItem(INDIVIDUAL_FITS, ((c, 0),)) for c in range(3)]
-    results = list(run_items(items, Common(job, get_config(), [*warnings.filters])).values())
+    common = Common(job, get_config(), [*warnings.filters], shares_rows=shares_rows)
+    results = list(run_items(items, common).values())
     assert [result["fit_error"] is None for result in results] == [True, False, True]
     assert results[1]["test_scores"] == -7.0
     assert "InvalidParameterError" in results[1]["fit_error"]
-    assert tries == [1, -1, 2]
+    assert tries == made  # a fit that fails on shared rows is made again
 
 
 class OfTwo(Exception):
@@ -266,10 +268,11 @@ def test_a_short_fit_that_fails_is_quoted_as_by_scikit_learn(client, seen):
     options = {"cv": 2, "error_score": np.nan, "return_estimator": True}
     cross_validate(FailsAt(max_depth=1), X, Y, **options)
     ((_, common),) = seen
-    common = replace(common, job=replace(common.job, estimator=FailsAt(max_depth=3), candidates=[{}, {}]))
+    job = replace(common.job, estimator=FailsAt(max_depth=3), candidates=[{}, {}])
+    common = replace(common, job=job, shares_rows=True)
     item = WorkItem(INDIVIDUAL_FITS, ((0, 0),))
     texts, fitted = [], []
-    for left in (None, {}):  # by scikit-learn's own function, and on copies
+    for left in (None, {}):  # on rows of its own, and where others share theirs
         with use_task_context(TaskContext(lambda: True, True, left)):
             result = run_item(item, common).results[0, 0]
         texts.append(result["fit_error"])
@@ -283,8 +286,8 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
     cross_validate(TREE, X, Y, cv=5)
     ((items, common),) = seen
     left = {}
-    run_items(items, common, left)
-    assert left["context"].copied_folds is None
+    run_items(items, replace(common, shares_rows=True), left)
+    assert left["context"].rows_of_task is None
 
 
 def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp_path, monkeypatch):

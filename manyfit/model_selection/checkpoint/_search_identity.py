@@ -31,6 +31,8 @@ FILES_NOTE = (
 DIGESTED_VALUES = 2**20
 # Characters of a description in a message.
 _MAX_LENGTH = 160
+# Names of packages in messages.
+_NAMES = {"numpy": "NumPy", "scipy": "SciPy", "python": "Python"}
 # Options of scikit-learn that change how things are shown, but no results.
 _SHOWN_ONLY = ("print_changed_only", "display", "working_memory")
 
@@ -116,7 +118,7 @@ def identity(job: Job, search: Any = None, before: int = 0, *, may_grow: bool = 
     if options.engine is not None:
         used["scikit-learn-intelex"] = sklearnex_version()
     for name, version in used.items():
-        contents[f"version of {name}"] = (version, version.__str__)
+        contents[f"version of {_NAMES.get(name, name)}"] = (version, version.__str__)
     parts = {name: _digest(content, name, Digester()) for name, (content, _) in contents.items()}
     texts = {name: _short(text) for name, (_, text) in contents.items()}
     if not may_grow:
@@ -136,15 +138,9 @@ def _digest(content: Any, name: str, digester: Digester) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions in this process that results depend on, by the names for messages."""
-    found = process_versions()
-    return {
-        "manyfit": str(found["manyfit"]),
-        "scikit-learn": str(found["scikit-learn"]),
-        "NumPy": str(found["numpy"]),
-        "SciPy": str(found["scipy"]),
-        "Python": ".".join(str(found["python"]).split(".")[:2]),
-    }
+    """Versions in this process that results depend on, by package."""
+    found = {name: str(version) for name, version in process_versions().items()}
+    return found | {"python": ".".join(found["python"].split(".")[:2])}
 
 
 def _short(text: Callable[[], str]) -> str:

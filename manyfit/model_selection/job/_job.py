@@ -8,10 +8,7 @@ from typing import Any
 from manyfit._config import get_config
 from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
-from manyfit.model_selection.job._option_values import DEFAULT_MEMORY_LIMIT
-from manyfit.model_selection.job._option_values import EarlyStopping as EarlyStopping
-from manyfit.model_selection.job._option_values import Engine as Engine
-from manyfit.model_selection.job._option_values import Sharing as Sharing
+from manyfit.model_selection.job._option_values import DEFAULT_MEMORY_LIMIT, EarlyStopping, Engine, Sharing
 from manyfit.model_selection.job._predictions import Recording
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 

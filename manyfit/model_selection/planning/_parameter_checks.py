@@ -66,30 +66,15 @@ class ParameterChecks:
         """Whether a user can set a parameter so that this reason no longer holds."""
         return any(self._reasons[key] == why for key in self._advice)
 
-    def require_affine_steps(self, spec: PipelineSpec) -> None:
-        """Raise `Unsupported` if an affine step before the last one has a parameter that is not served."""
-        self._require(spec, "step", _check_step)
-
-    def require_sparse_steps(self, spec: PipelineSpec, is_exact: bool) -> None:
-        """Raise `Unsupported` if a step over sparse chunks has a parameter that is not served.
-
-        `is_exact` says whether no bit of what the steps learn may differ from scikit-learn's.
-        """
-        self._require(spec, "sparse step", _check_sparse_step, is_exact)
-
-    def require_no_labels(self, spec: PipelineSpec) -> None:
-        """Raise `Unsupported` if a step before a classifier reads labels, of which there are no moments."""
-        self._require(spec, "labels", _check_labels)
-
     def writes_into_input(self, spec: PipelineSpec | str) -> bool:
         """Whether a step writes into its input: it then needs rows of its own, and shares no steps."""
         steps = (*spec.steps, spec.final) if isinstance(spec, PipelineSpec) else ()
         return any(self._reason(("writes", step.key), _require_copies, step) for step in steps)
 
-    def _require(self, spec: PipelineSpec, kind: str, check: Callable[..., None], *more: Any) -> None:
-        """Raise `Unsupported` if a step before the last one does not pass a check."""
+    def require(self, spec: PipelineSpec, check: Callable[..., None], *more: Any) -> None:
+        """Raise `Unsupported` if a step before the last one does not pass a check, as those below."""
         for step in spec.steps:
-            why = self._reason((kind, step.key, *more), check, step, *more)
+            why = self._reason((check, step.key, *more), check, step, *more)
             if why is not None:
                 raise Unsupported(why)
 
@@ -131,7 +116,8 @@ def _require_steps_without_targets(spec: PipelineSpec) -> None:
             raise Unsupported(f"{step.cls.__name__} reads targets that {spec.wrapper.cls.__name__} changes")
 
 
-def _check_labels(step: StepSpec) -> None:
+def check_reads_no_labels(step: StepSpec) -> None:
+    """Raise `Unsupported` if a step before a classifier reads labels, of which there are no moments."""
     if _may_read_targets(step.build()):
         raise Unsupported(f"{step.cls.__name__} reads labels, and moments are of indicators of the classes")
 
@@ -156,12 +142,17 @@ def _check_free(family: Family, final: StepSpec) -> None:
     _require_valid(prototype, free)  # a family may take more than scikit-learn does
 
 
-def _check_step(step: StepSpec) -> None:
+def check_affine_step(step: StepSpec) -> None:
+    """Raise `Unsupported` if an affine step has a parameter that is not served."""
     require_usual_numbers(step.params)
     check_step(step.build())
 
 
-def _check_sparse_step(step: StepSpec, is_exact: bool) -> None:
+def check_sparse_step(step: StepSpec, is_exact: bool) -> None:
+    """Raise `Unsupported` if a step over sparse chunks has a parameter that is not served.
+
+    `is_exact` says whether no bit of what it learns may differ from scikit-learn's.
+    """
     require_usual_numbers(step.params)
     known, model = sparse_step_of(step.cls), step.build()
     assert known is not None

@@ -71,14 +71,8 @@ class StepSpec:
 
     def key_without(self, free: frozenset[str]) -> Key:
         """The key with some parameters left open."""
-        if free not in self._keys_without:
-            left = (item for item in self._value_keys.items() if item[0] not in free)
-            self._keys_without[free] = (self.cls, self.requests, self._rest_key, *left)
-        return self._keys_without[free]
-
-    @cached_property
-    def _keys_without(self) -> dict[frozenset[str], Key]:
-        return {}
+        left = (item for item in self._value_keys.items() if item[0] not in free)
+        return (self.cls, self.requests, self._rest_key, *left)
 
     @cached_property
     def unshared_reason(self) -> str | None:

@@ -27,9 +27,9 @@ from manyfit.model_selection.planning._pipeline_spec import PipelineReader, Pipe
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace, reading_of
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.planning._step_counts import StepCounts
 from manyfit.model_selection.planning.places._data_location import only_readers
 from manyfit.model_selection.planning.places._work_places import WorkPlaces
-from manyfit.model_selection.planning.steps._counts import StepCounts
 from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
 from manyfit.model_selection.planning.steps._order import build_candidate, step_order
 from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items
@@ -89,9 +89,7 @@ class _Planner:
             order = step_order(job, self.specs, may_be_left, once) if may_share_steps else None
             by_candidate = order is not None and self._order_is_visible(may_be_left)
             self._place_rest(left, reasons, shares_steps=order is not None)
-            counts = StepCounts(
-                job, self.specs, facts.n_rowwise_steps, facts.tokens_key, facts.drawing, n_workers
-            )
+            counts = StepCounts(facts, self.specs, n_workers)
             self.groups = counts.counted(self.groups, order, by_candidate)
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}
             advice = tuple(facts.checks.advice)

@@ -37,7 +37,7 @@ from manyfit.model_selection.planning._cost_checks import n_classes, require_mem
 from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.planning.steps._encoded_columns import EncodedColumns, reads_columns
+from manyfit.model_selection.planning.steps._encoded_columns import DENSE, EncodedColumns, Rows, reads_columns
 from manyfit.model_selection.planning.steps._order import build_candidate
 
 
@@ -89,13 +89,9 @@ class SearchData:
         """The encodings of X that serve all settings."""
         return EncodedColumns(self.job)
 
-    def is_sparse_behind(self, steps: Sequence[StepSpec]) -> bool:
-        """Whether scikit-learn has sparse rows behind some steps, on the first split."""
-        return reads_columns(steps) and self.columns.is_sparse_behind(steps)
-
-    def is_rounded_behind(self, steps: Sequence[StepSpec]) -> bool:
-        """Whether scikit-learn rounds numbers of a frame to float32 in some steps, on the first split."""
-        return reads_columns(steps) and self.columns.is_rounded_behind(steps)
+    def rows_behind(self, steps: Sequence[StepSpec]) -> Rows:
+        """The rows that scikit-learn has behind some steps, on the first split."""
+        return self.columns.rows_behind(steps) if reads_columns(steps) else DENSE
 
     def _encoding_behind(self, steps: Sequence[StepSpec]) -> Encoding | None:
         return self.columns.encoding_behind(steps) if reads_columns(steps) else None
@@ -139,44 +135,25 @@ class SearchData:
         return 0 if self.chunks is None else self.chunks.bytes_read
 
     def _load(self, labels: bool, encoding: Encoding | None, function: TargetFunction | None) -> FoldedMatrix:
-        job = self.job
+        job, on_device, targets, classes = self.job, is_xp_array(self.job.X), None, None
         X = self._rows_of_X(encoding)
+        n = X.shape[0]
         if X.nnz is not None:
             kind = job.X.kind if isinstance(job.X, ChunkRows) else type(job.X).__name__
             raise Unsupported(f"X is a {kind}, not a dense array or DataFrame")
-        read_y = self._indicators if labels else self._numbers
-        y, targets, classes = read_y(X.shape[0])
-        targets = targets if function is None else function(y)
-        return FoldedMatrix(
-            X,
-            y,
-            job.splits,
-            self._weights(X.shape[0]),
-            job.y,
-            targets,
-            job.copy_to_host,
-            classes,
-        )
-
-    def _numbers(self, n: int) -> tuple[Any, None, None]:
-        """The numbers of y, for `n` rows of X."""
-        job = self.job
-        y = as_targets(job.y if is_xp_array(job.X) else job.copy_to_host(job.y, "y"))
-        if n != y.shape[0]:
-            raise Unsupported("X and y differ in length")
-        return y, None, None
-
-    def _indicators(self, n: int) -> tuple[Any, Any, Any]:
-        """The labels of y, the indicators of their classes, and the classes, for `n` rows of X."""
-        job = self.job
-        if is_xp_array(job.X):
+        if labels and on_device:
             raise Unsupported("labels of rows on a device have no moments")
-        y = as_labels(job.copy_to_host(job.y, "y"))
+        y = job.y if on_device else job.copy_to_host(job.y, "y")
+        y = as_labels(y) if labels else as_targets(y)
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        classes = indicated_classes(y)
-        require_memory(8 * n * len(classes), job.options.memory_limit)
-        return y, class_indicators(y, classes), classes
+        if labels:
+            classes = indicated_classes(y)
+            require_memory(8 * n * len(classes), job.options.memory_limit)
+            targets = class_indicators(y, classes)
+        if function is not None:
+            targets = function(y)
+        return FoldedMatrix(X, y, job.splits, self._weights(n), job.y, targets, job.copy_to_host, classes)
 
     def for_iterations(self, estimator: Any, steps: Sequence[StepSpec]) -> FoldedMatrix:
         """X, dense or sparse, and the labels or the one target of an estimator.
@@ -259,7 +236,7 @@ class SearchData:
         k, X = self.job.splits.n_splits, data.X
         n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
         entries = round(X.nnz * n_train / X.shape[0]) if X.nnz is not None else None
-        classes = n_classes(estimator, data.y) if is_classifier(estimator) else 0
+        classes = n_classes(estimator, data.y)
         n_test, codes = X.shape[0] - n_train, X.entries_a_row if isinstance(X, MixedRows) else None
         return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries, n_test, codes)
 

@@ -68,6 +68,12 @@ class WorkCounts:
         for name, count in work.items():
             setattr(self, name, getattr(self, name) + count)
 
+    def note_fits(self, asked: int, alone: int, why: str) -> None:
+        """Count fits that were asked for, and those of them that were left to scikit-learn for a reason."""
+        self.add({"fits_requested": asked, "fits_done": alone, "fits_shared": asked - alone})
+        if alone:
+            self.left_to_sklearn[why] = self.left_to_sklearn.get(why, 0) + alone
+
     def note_continued(self, counts: Continued) -> None:
         """Note which fits of all rounds went on from those of an earlier one."""
         self.add({"fits_continued": counts.fits, "members_kept": counts.members})

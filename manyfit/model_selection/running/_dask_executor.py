@@ -15,10 +15,11 @@ from manyfit.cluster.inspection.versions import require_versions
 from manyfit.cluster.pool.run import count_slots, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.families import continued_fits
-from manyfit.introspection.composites import params_of
+from manyfit.introspection.composites import last_step, params_of
 from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning.places._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
@@ -40,7 +41,7 @@ class DaskExecutor(Executor):
 
     on_cluster = True
 
-    def __init__(self, job: Job, order: Sequence[Any] | None, sink: ResultSink) -> None:
+    def __init__(self, job: Job, plan: Plan, sink: ResultSink) -> None:
         self.job, self.sink = job, sink
         options = replace(job.options, verbose=0)  # the process of the search prints these lines
         bare = replace(job, options=options, client=None, n_jobs=1)
@@ -52,7 +53,9 @@ class DaskExecutor(Executor):
         fits = continued_fits()
         self._rounds = fits.store if fits is not None and isinstance(fits.store, ClusterStore) else None
         rounds = None if fits is None or self._rounds is None else (self._rounds.on_worker(), fits.round)
-        self._common = Common(bare, get_config(), list(warnings.filters), callbacks, order, rounds)
+        self._common = Common(
+            bare, get_config(), list(warnings.filters), callbacks, plan.order, not plan.by_sklearn, rounds
+        )
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""
@@ -84,8 +87,7 @@ class DaskExecutor(Executor):
     def _require_versions(self, part: TaskResult) -> None:
         """Refuse what a worker of other versions computed before it said which they are."""
         if part.versions is not None and part.versions not in self._versions:
-            theirs = {name.lower(): version for name, version in part.versions.items()}
-            require_versions(theirs, "A worker", self.job.client)
+            require_versions(part.versions, "A worker", self.job.client)
             self._versions.append(part.versions)
 
     def _needs(self, candidates: Sequence[int]) -> Mapping[str, float]:
@@ -94,7 +96,7 @@ class DaskExecutor(Executor):
     def _results(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, Any]]:
         job = self.job
         params = [*job.options.fit_params.values(), *job.options.score_params.values()]
-        estimator = _name(job.estimator)
+        estimator = type(last_step(job.estimator)).__name__
         return run_on_cluster(
             job.client,
             run_item,
@@ -111,11 +113,6 @@ class DaskExecutor(Executor):
     def _inputs(self, item: WorkItem, tries: int) -> Sequence[Any]:
         """Futures of the models that the fits of an item go on from."""
         return () if self._rounds is None else self._rounds.inputs(self.job, item, tries)
-
-
-def _name(estimator: Any) -> str:
-    steps = getattr(estimator, "steps", None)
-    return type(steps[-1][1] if steps else estimator).__name__
 
 
 def _gpu_needs(job: Job) -> Callable[[Sequence[int]], bool]:

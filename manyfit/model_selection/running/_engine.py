@@ -156,7 +156,7 @@ class _Run:
         if _on_cluster(job):
             from manyfit.model_selection.running._dask_executor import DaskExecutor
 
-            self.executor = DaskExecutor(job, plan.order, sink)
+            self.executor = DaskExecutor(job, plan, sink)
         else:
             one = joblib_workers(job.n_jobs) == 1
             context = RunContext(job, plan.order, sink, one and not plan.by_sklearn, plan.by_candidate)
@@ -175,15 +175,14 @@ class _Run:
             items = [item for items in self._shared_items(()) for item in items]
             self._execute([*items, *self._individual_items(planned)])
             self._fit(self.total.left)
-            self._print(self.total.results)
         else:
             for items in self._shared_items(planned, self._shared_at_once()):
                 self._execute(items)
             if not self.executor.on_cluster:
                 self._print(self.total.results, self.total.fitted)
             self._fit([*planned, *self.total.left, *self._racing_pairs()])
-            if self.executor.on_cluster:
-                self._print(self.total.results)
+        if self.executor.on_cluster:
+            self._print(self.total.results)
         return planned
 
     def _run_within(self, budget: TimeBudget, planned: Sequence[Pair]) -> None:
@@ -201,8 +200,6 @@ class _Run:
                 pairs, len(self.job.candidates), self._n_slots(pairs), self.sink.results
             ):
                 self._fit(batch)
-        if self.executor.on_cluster:
-            self._print(self.total.results)
 
     def _must_stop(self, budget: TimeBudget) -> bool:
         """Whether the time is over, and a setting has all its scores."""

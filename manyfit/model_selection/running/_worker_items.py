@@ -43,6 +43,7 @@ class Common:
     filters: Sequence[Any]  # warning filters of the search's process
     callbacks: RemoteCallbacks = field(default_factory=RemoteCallbacks)
     order: Sequence[Any] | None = None  # for each candidate a key that is equal where steps are shared
+    shares_rows: bool = False  # whether several fits may read the same rows
     # Where rounds go on: how ensembles are kept, and the number of the round.
     rounds: tuple[WorkerRounds, int] | None = None
     versions: Mapping[str, str] = field(default_factory=versions)  # of the packages in the search's process
@@ -55,8 +56,9 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     no processes.
     """
     own = versions()
-    if own != common.versions:
-        _require_same_versions(own, common.versions)
+    wrong, _ = version_differences(own, common.versions)  # of decisive packages
+    if wrong:
+        raise versions_error(wrong, "A worker")
     keep_signatures([common.job.estimator])
     fallback = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), fallback, common.callbacks.collect() as messages:
@@ -66,14 +68,6 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     if own != common.versions:
         outcome.versions = own
     return done
-
-
-def _require_same_versions(own: Mapping[str, str], search: Mapping[str, str]) -> None:
-    """Raise if decisive packages of this worker have other versions than those of the search's process."""
-    lowered = ({name.lower(): version for name, version in one.items()} for one in (own, search))
-    wrong, _ = version_differences(*lowered)
-    if wrong:
-        raise versions_error(wrong, "A worker")
 
 
 def _run_under(item: WorkItem, common: Common) -> TaskResult | PartialResult:
@@ -119,8 +113,10 @@ def _context(common: Common) -> RunContext:
     held = {} if scratch is None else scratch  # None: the item is the only one
     if "context" not in held:
         sink = _WorkerSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own
-        many = scratch is not None
-        held["context"] = RunContext(common.job, common.order, sink, returns_early=True, many_items=many)
+        shares_rows = common.shares_rows and scratch is not None
+        held["context"] = RunContext(
+            common.job, common.order, sink, returns_early=True, shares_rows=shares_rows
+        )
     return cast(RunContext, held["context"])
 
 

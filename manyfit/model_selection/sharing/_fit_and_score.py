@@ -108,7 +108,7 @@ def fit_with_sklearn(
         if options.recording is not None and result["fit_error"] is None:
             train, test = folds.split(i)
             X_test, _ = safe_split(model, folds.X, folds.y, test, train)
-            record(options, model, X_test, result)
+            _record(options, model, X_test, result)
     result |= {} if stopping is None else stopping.found
     if refused and options.error_score != "raise" and has_failed(result, options.error_score):
         raise refused[0]
@@ -141,7 +141,7 @@ def arguments_of_fit(params: Mapping[str, Any], split: tuple[Any, Any], progress
     }
 
 
-def record(options: Options, model: Any, X_test: Any, result: Result) -> None:
+def _record(options: Options, model: Any, X_test: Any, result: Result) -> None:
     """Add recorded predictions of a fitted model to its result; none if its scores failed, too."""
     recording = options.recording
     if recording is None or not recording.wants(model):

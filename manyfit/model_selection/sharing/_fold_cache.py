@@ -7,12 +7,11 @@ import math
 import threading
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 from manyfit.arrays import is_xp_array, memory_owner, numpy_dtype
 from manyfit.folds import Unsupported
@@ -63,18 +62,13 @@ class FoldCache:
         self._unasked = 0  # fits that were made, or counted as saved, for no setting yet
         self._failed: dict[int, str] = {}
         self._lock = threading.RLock()
-        self.clear()
-
-    def clear(self) -> None:
-        """Drop all arrays and fitted transformers; the counts stay."""
-        with self._lock:
-            self.bytes = 0  # shared memory counts once, memory of the fold's own rows not at all
-            self._numbers: dict[Hashable, int] = {}
-            self._tokens: dict[int, tuple[weakref.ref[Any], int | None]] = {}
-            self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
-            self._entries: OrderedDict[int, CacheEntry] = OrderedDict()
-            self._done: set[int] = set()
-            self._held: Counter[int] = Counter()  # how many entries hold each piece of memory
+        self.bytes = 0  # shared memory counts once, memory of the fold's own rows not at all
+        self._numbers: dict[Hashable, int] = {}
+        self._tokens: dict[int, tuple[weakref.ref[Any], int | None]] = {}
+        self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
+        self._entries: OrderedDict[int, CacheEntry] = OrderedDict()
+        self._done: set[int] = set()
+        self._held: Counter[int] = Counter()  # how many entries hold each piece of memory
 
     # Keys and tokens
 
@@ -97,8 +91,10 @@ class FoldCache:
         with self._lock:
             if self.is_known(X):
                 return self._tokens[id(X)][1]
-        key = _content_key(X)
-        return None if key is None else self.number("content", key)
+        try:
+            return self.number("content", structural_key(X, by_identity=False))
+        except Unkeyable:  # an array of another library, say, which is not read for that
+            return None
 
     def params_key(self, params: dict[str, Any]) -> Hashable:
         """A key of keyword arguments: arrays by token, other values by structure; else `Unkeyable`."""
@@ -193,10 +189,6 @@ class FoldCache:
         """Whether the work under a key was neither done nor tried before."""
         return key not in self._done and key not in self._failed
 
-    def nested_requests(self, key: Hashable) -> Sequence[Any]:
-        """The unfitted transformers of all settings that one fit may serve, by their `nested_key`."""
-        return () if self.requests is None else self.requests.of(key)
-
     def put(self, key: int, entry: CacheEntry) -> CacheEntry:
         """Store an entry if it fits, and return the one to use: another thread may have stored it before."""
         entry.memory = dict(_memory([entry.fitted, entry.output]))
@@ -281,17 +273,6 @@ def nbytes_of(X: Any) -> int:
 def _is_lent_as_one(X: Any) -> bool:
     """Whether the same object is lent each time."""
     return is_numpy_array(X) or is_xp_array(X)
-
-
-def _content_key(X: Any) -> Hashable | None:
-    """A key of the content; None for arrays of other libraries, which are not read for it, and subclasses."""
-    known = X is None or isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
-    if not known and not scipy.sparse.issparse(X) and frame_kind(X) is None:
-        return None
-    try:
-        return structural_key(X, by_identity=False)
-    except Unkeyable:
-        return None
 
 
 def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from manyfit.families import ClassSums, require_valid_answers
 from manyfit.folds import ChunkRows, ClassedFolds, FoldedMatrix, Unsupported
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
+from manyfit.model_selection.planning._parameter_checks import check_sparse_step
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
@@ -58,7 +59,7 @@ class ClassMomentStrategy(DataStrategy):
         if options.fit_params and not reads.weights:
             raise Unsupported(f"{batch.spec.final.cls.__name__}.fit takes no sample_weight")
         if batch.spec.steps:
-            facts.checks.require_sparse_steps(batch.spec, is_exact=True)
+            facts.checks.require(batch.spec, check_sparse_step, True)
         group, scoring = self.group_of(batch, facts)
         data = class_data(group, facts.data)
         if reads.counts:

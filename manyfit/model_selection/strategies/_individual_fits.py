@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import still_wanted
 from manyfit.families import continued_fits
@@ -23,7 +25,6 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn, has_failed, trial
-from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
 from manyfit.model_selection.sharing._fit_process import FitData, FitRequest
 from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.sharing._timed_fits import FitProcessDied, FitTooLong, fit_within
@@ -95,10 +96,9 @@ class IndividualFits(Strategy):
             return _fit_piece(item, context, fit)
         if context.keeps_folds:
             return _fit_in_order(item, context)
-        if continued_fits() is not None:
-            return _fit_piece(item, context, evaluate)
-        folds = context.copied_folds
-        return _fit_piece(item, context, fit_with_sklearn if folds is None else fit_on_copies, folds)
+        folds = context.rows_of_task
+        reads_alone = folds is None and continued_fits() is None
+        return _fit_piece(item, context, fit_with_sklearn if reads_alone else evaluate, folds)
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """See `Strategy`. The fit failed; on another cluster it may not."""
@@ -111,7 +111,7 @@ SHARED_STEPS, INDIVIDUAL_FITS = SharedSteps(), IndividualFits()
 
 def _group(strategy: Strategy, batch: Batch, job: Job) -> Group:
     n = len(batch.candidates) * job.splits.n_splits
-    title = batch.title if isinstance(batch.specs[0], PipelineSpec) else type(job.estimator).__name__
+    title = batch.spec.title if isinstance(batch.specs[0], PipelineSpec) else type(job.estimator).__name__
     return Group(strategy, batch.candidates, title, n, n, reason=batch.reason)
 
 
@@ -228,6 +228,20 @@ def _fit_within(seconds: float, job: Job, c: int, i: int, folds: FoldStore, prog
         error = type(why)(f"The fit of {dict(params)} on split {i} {why}")
     # Outside of the handler, so that scikit-learn's texts quote its own traceback only.
     return _result_of_failure(job, (c, i), error)
+
+
+class RaisingEstimator(BaseEstimator):
+    """An estimator whose fit raises an error."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __sklearn_clone__(self) -> "RaisingEstimator":
+        """Itself: a copy of an error has no traceback, and many errors cannot be copied."""
+        return self
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> None:
+        raise self.error
 
 
 def progress_of(job: Job, c: int, i: int) -> Any:

@@ -29,6 +29,7 @@ from manyfit.model_selection.planning._convergence import (
     stops_as_sklearn,
 )
 from manyfit.model_selection.planning._cost_checks import require_cheaper
+from manyfit.model_selection.planning._parameter_checks import check_affine_step, check_sparse_step
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
@@ -60,9 +61,9 @@ class IterationStrategy(DataStrategy):
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         group, job = self.group_of(batch, facts)[0], facts.job
         if batch.is_sparse:
-            facts.checks.require_sparse_steps(batch.spec, is_exact=False)
+            facts.checks.require(batch.spec, check_sparse_step, False)
         else:
-            facts.checks.require_affine_steps(batch.spec)
+            facts.checks.require(batch.spec, check_affine_step)
         data = facts.data.for_iterations(group.prototype, batch.spec.steps)
         alone = BY_ITSELF if batch.is_sparse and facts.data.passes_to_fit(batch.spec.steps) else ""
         shape, family = facts.data.shape(data, group.prototype), batch.family
@@ -102,7 +103,23 @@ class IterationStrategy(DataStrategy):
 
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
         (group,) = groups
-        _answer(group, context, outcome)
+        data = context.data.for_iterations(group.prototype, group.steps)
+        together, steps, scoring = [list(range(data.n_splits))], group.steps, context.scoring_of(group)
+        is_sparse = bool(steps) and context.data.has_sparse_chunks
+        passes = context.data.passes_to_fit(steps) if is_sparse else 0
+        if passes:
+            together = [[i] for i in range(data.n_splits)]
+        elif is_classifier(group.prototype):  # scikit-learn drops classes that a training part lacks
+            together = data.splits_by_classes()
+        for splits in together:
+            try:
+                seen = context.data.behind(steps, data, splits[0]) if is_sparse else data
+                outcome.rows_read += passes * context.job.splits.n_samples
+                _answer_splits(group, scoring, context, outcome, seen, () if is_sparse else steps, splits)
+            except Exception as error:
+                if len(together) == 1:
+                    raise
+                outcome.leave([(c, i) for c in group.candidates for i in splits], error)
 
 
 ITERATIONS = IterationStrategy()
@@ -116,27 +133,6 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
     """
     n = min(-(-n_slots // n_groups), int(group.operations / PART_OPERATIONS), len(group.candidates))
     return [tuple(int(c) for c in part) for part in np.array_split(group.candidates, max(1, n))]
-
-
-def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
-    scoring = context.scoring_of(group)
-    data = context.data.for_iterations(group.prototype, group.steps)
-    together, steps = [list(range(data.n_splits))], group.steps
-    is_sparse = bool(steps) and context.data.has_sparse_chunks
-    passes = context.data.passes_to_fit(steps) if is_sparse else 0
-    if passes:
-        together = [[i] for i in range(data.n_splits)]
-    elif is_classifier(group.prototype):  # scikit-learn drops classes that a training part lacks
-        together = data.splits_by_classes()
-    for splits in together:
-        try:
-            seen = context.data.behind(steps, data, splits[0]) if is_sparse else data
-            outcome.rows_read += passes * context.job.splits.n_samples
-            _answer_splits(group, scoring, context, outcome, seen, () if is_sparse else steps, splits)
-        except Exception as error:
-            if len(together) == 1:
-                raise
-            outcome.leave([(c, i) for c in group.candidates for i in splits], error)
 
 
 def _answer_splits(

@@ -117,8 +117,11 @@ class _Scores:
                 cell = slice(self._rows[i], self._rows[i] + 1)
                 for j, c in enumerate(candidates):
                     outcome.results[c, i]["predicted"] = Predicted(values[j, cell], classes)
-        for i in np.flatnonzero(~done).tolist():
-            self._score_alone(i, candidates, fit_seconds / n, outcome)
+        for i in np.flatnonzero(~done).tolist():  # as any other split: scorers may warn, or fail
+            alone = _OneRow(self._responses, self._rows[i], range(len(candidates)), self._answers.classes)
+            score_on_host(
+                self._scoring, alone, candidates, self._data, i, self._options, fit_seconds / n, outcome
+            )
 
     def _known(self, n_settings: int) -> Array:
         """Scores (n_scorers, n_settings, n_splits); NaN where a scorer has to be called.
@@ -144,11 +147,6 @@ class _Scores:
         """Responses for some rows, each as if it were that of a setting for one row."""
         values = self._responses[method][:, rows]
         return values.reshape(-1, 1, *values.shape[2:])
-
-    def _score_alone(self, i: int, candidates: Sequence[int], fit_time: float, outcome: TaskResult) -> None:
-        """Score one split as any other: scorers may warn, or fail."""
-        answers = _OneRow(self._responses, self._rows[i], range(len(candidates)), self._answers.classes)
-        score_on_host(self._scoring, answers, candidates, self._data, i, self._options, fit_time, outcome)
 
 
 @dataclass(frozen=True)

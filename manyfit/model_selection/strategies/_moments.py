@@ -31,6 +31,7 @@ from manyfit.folds import (
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
+from manyfit.model_selection.planning._parameter_checks import check_affine_step, check_reads_no_labels
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_data import SearchData
@@ -110,17 +111,17 @@ class MomentStrategy(DataStrategy):
 
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         group, scoring = self.group_of(batch, facts)
-        facts.checks.require_affine_steps(batch.spec)
+        facts.checks.require(batch.spec, check_affine_step)
         if is_classifier(group.prototype):
-            facts.checks.require_no_labels(batch.spec)
+            facts.checks.require(batch.spec, check_reads_no_labels)
         data = moment_data(group, facts.data)
         assert batch.family is not None
-        is_sparse = facts.data.is_sparse_behind(group.steps)
-        require_dense(batch.family, is_sparse)
-        if is_sparse and facts.data.is_rounded_behind(group.steps):
+        rows = facts.data.rows_behind(group.steps)
+        require_dense(batch.family, rows.is_sparse)
+        if rows.is_sparse and rows.is_rounded:
             raise Unsupported("the rows behind the steps are sparse, and rounded to float32")
         shape = facts.data.shape(data, group.prototype)
-        if is_sparse and shape.row_entries is not None:
+        if rows.is_sparse and shape.row_entries is not None:
             shape = replace(shape, n_entries=shape.n_train * shape.row_entries)
         one_fit = leaves_out(group, data, shape, facts.job.options)
         needed = data.whole_moment_bytes if one_fit else data.moment_bytes

@@ -66,11 +66,6 @@ class Batch:
         known = all(affine_step_of(step.cls) or column_step_of(step.cls) for step in steps)
         return known and not (steps and self.is_sparse)
 
-    @property
-    def title(self) -> str:
-        """The classes of the estimators, as the plan prints them."""
-        return self.spec.title
-
     def subset(self, positions: Sequence[int]) -> Batch:
         return replace(
             self,
@@ -130,7 +125,7 @@ class RunContext:
     by_candidate: bool = False  # whether fits keep scikit-learn's order
     returns_early: bool = False  # whether a long item returns what is finished
     n_threads: int = 1  # threads that a fit may have: more than one where workers would be idle
-    many_items: bool = False  # whether short items follow each other on a worker
+    shares_rows: bool = False  # whether items that follow each other on a worker may read the same rows
     refused: dict[Pair, str] = field(default_factory=dict)  # pairs that families have refused so far
     folds: FoldStore | None = None  # the folds of earlier fits
     _fitted: Job | None = None
@@ -171,10 +166,10 @@ class RunContext:
         return stops_as_sklearn(self.answered)
 
     @cached_property
-    def copied_folds(self) -> FoldStore | None:
-        """Folds of which each of many short fits gets copies; None if its own rows are quicker."""
+    def rows_of_task(self) -> FoldStore | None:
+        """The folds that all short fits of a task read; None if its own rows are quicker."""
         job = self.fitted
-        if not self.many_items or len(job.candidates) == 1:
+        if not self.shares_rows or len(job.candidates) == 1:
             return None  # no fold is read twice
         if not all(one is None or type(one) is np.ndarray for one in (job.X, job.y)):
             return None
@@ -343,7 +338,7 @@ def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> tuple[
     group = Group(
         strategy,
         batch.candidates,
-        batch.title,
+        spec.title,
         fits_requested=len(batch.candidates) * job.splits.n_splits,
         fits_planned=0,
         settings=batch.settings,

@@ -24,8 +24,8 @@ from manyfit.model_selection.job._chunk_inputs import (
     weights_as_params,
 )
 from manyfit.model_selection.job._device_frames import arrays_of_frames
-from manyfit.model_selection.job._job import Job, Options, Result, Sharing
-from manyfit.model_selection.job._option_values import memory_limit_in_bytes
+from manyfit.model_selection.job._job import Job, Options, Result
+from manyfit.model_selection.job._option_values import Sharing, memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import METHODS
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._plan import Plan

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, get_args
 
-from manyfit.model_selection.job._job import Engine
-from manyfit.model_selection.job._option_values import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import Engine, memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import Recording, recording_of
 from manyfit.model_selection.job._sklearnex import sklearnex_version
 

@@ -83,8 +83,8 @@ def test_branches_of_a_column_transformer_are_shared(at_the_end):
 
 def test_slices_of_columns_are_known_without_hashing_them(monkeypatch):
     hashed = []
-    content_key = "manyfit.model_selection.sharing._fold_cache._content_key"
-    monkeypatch.setattr(content_key, lambda X: None if X is None else hashed.append(np.shape(X)))
+    content_key = "manyfit.model_selection.sharing._fold_cache.structural_key"
+    monkeypatch.setattr(content_key, lambda X, **how: None if X is None else hashed.append(np.shape(X)))
     settings = [{"columntransformer__two__shift": s} for s in (0, 1, 2)]
     cache = agree(make_pipeline(branches(), Ridge()), settings, X, y, X_test)
     assert cache.fits == 1 + 1 + 3 and not hashed

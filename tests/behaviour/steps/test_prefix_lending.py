@@ -312,8 +312,7 @@ def test_bytes_are_those_of_the_outputs_and_memory_counts_once():
     assert cache.bytes == 2 * X.nbytes + means  # the outputs of a and b; the pipeline's is that of b
     share_prefixes(make_pipeline(FunctionTransformer(), Ridge()), cache).fit(cache.share(X), y)
     assert cache.bytes == 2 * X.nbytes + means  # what was lent is not the cache's
-    cache.clear()
-    assert cache.bytes == 0 and cache.fits == 3
+    assert cache.fits == 3
 
 
 def test_least_recently_used_goes_first():

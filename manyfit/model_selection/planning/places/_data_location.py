@@ -13,6 +13,7 @@ from manyfit._config import get_config
 from manyfit.arrays import (
     Place,
     TransferCache,
+    array_namespace,
     container_kind,
     container_place,
     default_gpu,
@@ -31,7 +32,6 @@ from manyfit.introspection.composites import last_step, pipeline_steps
 from manyfit.introspection.gpu_support import is_drop_in, reads_device_frames, supports_device_data
 from manyfit.metrics.scoring import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.sharing._fit_on_copies import CopyingScorer
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
 
 _ADVICE = (
@@ -64,7 +64,9 @@ def place_data(job: Job) -> Job:
     if job.client is not None:
         return job  # its workers have devices of their own
     if moves_to_gpu(job.X):
-        return replace(job, X=_send_to_gpu(job.X), host_data=(job.X, job.y))
+        with label_transfers("X"):
+            X = to_place(as_matrix(job.X), default_gpu())
+        return replace(job, X=X, host_data=(job.X, job.y))
     if get_config()["device"] == "cpu":
         return _move_job_to_host(job)
     return job
@@ -95,12 +97,21 @@ def data_for_fits(job: Job) -> Job:
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
     scorer = scores_on_host(map_scorers(job.options.scorer, get_scorer))
-    scorer = map_scorers(
-        scorer, lambda one: CopyingScorer(one) if any_of(strangers_among_scorers(one)) else one
-    )
+    scorer = map_scorers(scorer, lambda one: _Copying(one) if any_of(strangers_among_scorers(one)) else one)
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
     y = job.copy_to_host(job.y, "y") if all(map(is_drop_in, _estimators(job))) else job.y
     return replace(job, y=y, options=replace(job.options, scorer=scorer))
+
+
+class _Copying:
+    """A user's scorer that may write into device rows: it gets copies, since these cannot be protected."""
+
+    def __init__(self, scorer: Any) -> None:
+        self.scorer = scorer
+
+    def __call__(self, estimator: Any, *rows: Any, **params: Any) -> Any:
+        copies = (array_namespace(one).asarray(one, copy=True) if is_xp_array(one) else one for one in rows)
+        return self.scorer(estimator, *copies, **params)
 
 
 def where_refitted(job: Job) -> Job:
@@ -245,11 +256,6 @@ def _estimators_in(value: Any) -> Iterator[Any]:
             yield from _estimators_in(one)
     elif hasattr(value, "fit") and not isinstance(value, type):
         yield value
-
-
-def _send_to_gpu(X: Any) -> Any:
-    with label_transfers("X"):
-        return to_place(as_matrix(X), default_gpu())
 
 
 def _move_job_to_host(job: Job) -> Job:

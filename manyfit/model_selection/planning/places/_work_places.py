@@ -108,35 +108,32 @@ class WorkPlaces:
 
         `stays` is why the input of the first step lies on the host.
         """
-        for step in steps:
-            if not is_left_out(step):
-                stays = self._step(step, stays, found, path, n_targets)
-        return stays
-
-    def _step(self, step: Any, stays: str, found: list[WorkPlace], path: str, n_targets: int) -> str:
-        what = f"{path}: {_name(step)}" if path else _name(step)
-        if stays:
-            found.append(WorkPlace(what, "host", stays))
-            return stays
-        assert self._place is not None
-        if not is_drop_in(step):
-            found.append(WorkPlace(what, "device", _why_device(step)))
-            return ""
         from manyfit.estimators.backends.selection import find_fitting_place
 
-        where, why = find_fitting_place(step, self._place, n_targets)
-        if where == "device" and parts_of(step, None) is not None:
-            return self._parts(step, what, found, path)
-        found.append(WorkPlace(what, where, why))
-        return self._left_on_host(step) if where == "host" else ""
+        assert self._place is not None
+        for step in steps:
+            what = f"{path}: {_name(step)}" if path else _name(step)
+            if is_left_out(step):
+                continue
+            if stays:
+                found.append(WorkPlace(what, "host", stays))
+            elif not is_drop_in(step):
+                found.append(WorkPlace(what, "device", _why_device(step)))
+            else:
+                where, why = find_fitting_place(step, self._place, n_targets)
+                if where == "device" and parts_of(step, None) is not None:
+                    stays = self._parts(step, what, found, path)
+                else:
+                    found.append(WorkPlace(what, where, why))
+                    stays = self._left_on_host(step) if where == "host" else ""
+        return stays
 
     def _parts(self, holder: Any, what: str, found: list[WorkPlace], path: str) -> str:
         """The places of a composite's parts, and its own, where it joins their columns."""
         ends = []
         for part in parts_of(holder, None) or ():
             name = f"{path}__{part.name}" if path else part.name
-            inner = part.estimator
-            ends.append(self._through(list(pipeline_steps(inner)), "", found, name))
+            ends.append(self._through(list(pipeline_steps(part.estimator)), "", found, name))
         sparse = sklearn_class_of(type(holder)) is FeatureUnion and any("sparse" in end for end in ends)
         if (ends and all(ends)) or sparse:
             why = "columns of its parts lie on the host" if not sparse else "its columns are sparse"

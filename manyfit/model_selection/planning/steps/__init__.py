@@ -1,1 +1,1 @@
-"""Steps of a pipeline: how often they are fitted, in which order, and which of them draw."""
+"""Steps of a pipeline: which columns they read and give, their order, and which of them draw."""

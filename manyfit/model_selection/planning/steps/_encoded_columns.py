@@ -48,7 +48,7 @@ ONE_MATRIX = 64
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """The rows behind some steps: whether scikit-learn has a sparse matrix, or has rounded to float32.
 
     `keys` are those of the columns of the encoding that the steps read.
@@ -57,6 +57,9 @@ class _Rows:
     is_sparse: bool
     is_rounded: bool
     keys: frozenset[Hashable] = frozenset()
+
+
+DENSE = Rows(is_sparse=False, is_rounded=False)
 
 
 class EncodedColumns:
@@ -79,7 +82,7 @@ class EncodedColumns:
             table = Table(job.X)
             self._planned = Encoding(table, _most_made(table.shape[0], limit))
         self._start = self._columns_of(0)
-        self._found: dict[Any, _Rows | str] = {}  # by key of steps: their rows, or the reason
+        self._found: dict[Any, Rows | str] = {}  # by key of steps: their rows, or the reason
         reader = PipelineReader(job.estimator)
         for params in job.candidates:
             with suppress(Exception):  # settings that cannot be read have no steps to apply
@@ -89,15 +92,13 @@ class EncodedColumns:
 
     def encoding_behind(self, steps: Sequence[StepSpec]) -> Encoding:
         """The encoding that settings behind some steps read; raises `Unsupported` if they are not linear."""
-        self.require_linear(steps)
-        found = self._find(steps)
-        assert isinstance(found, _Rows)
-        return next(encoding for keys, encoding in self._encodings if found.keys <= keys)
+        read = self.rows_behind(steps).keys
+        return next(encoding for keys, encoding in self._encodings if read <= keys)
 
     def _shared(self) -> list[tuple[frozenset[Hashable], Encoding]]:
         """Sets of columns that are read together, and their encodings; small sets come first."""
         width, shared = self._planned.numbers_stored, list[tuple[int, frozenset[Hashable]]]()
-        read = {found.keys for found in self._found.values() if isinstance(found, _Rows)}
+        read = {found.keys for found in self._found.values() if isinstance(found, Rows)}
         for keys in sorted(read, key=width, reverse=True):  # the smallest of a set decides, and comes last
             for k, (_, others) in enumerate(shared):
                 if width(keys | others) <= max(ONE_MATRIX, 2 * width(keys)):
@@ -108,23 +109,14 @@ class EncodedColumns:
         sets = sorted((keys for _, keys in shared), key=width)
         return [(keys, self._planned.only(keys)) for keys in sets]
 
-    def require_linear(self, steps: Sequence[StepSpec]) -> None:
-        """Raise `Unsupported` with the reason unless the output of some steps is linear in the columns."""
+    def rows_behind(self, steps: Sequence[StepSpec]) -> Rows:
+        """The rows behind some steps; raises `Unsupported` unless they are linear in the columns."""
         found = self._find(steps)
         if isinstance(found, str):
             raise Unsupported(found)
+        return found
 
-    def is_sparse_behind(self, steps: Sequence[StepSpec]) -> bool:
-        """Whether scikit-learn has sparse rows behind steps that are linear."""
-        found = self._find(steps)
-        return not isinstance(found, str) and found.is_sparse
-
-    def is_rounded_behind(self, steps: Sequence[StepSpec]) -> bool:
-        """Whether scikit-learn rounds numbers to float32 in steps that are linear."""
-        found = self._find(steps)
-        return not isinstance(found, str) and found.is_rounded
-
-    def _find(self, steps: Sequence[StepSpec]) -> _Rows | str:
+    def _find(self, steps: Sequence[StepSpec]) -> Rows | str:
         key = tuple(step.key for step in steps)
         if key not in self._found:
             self._planned.asked = set()
@@ -136,7 +128,7 @@ class EncodedColumns:
                 self._found[key] = f"the steps cannot read the columns of X ({type(error).__name__}: {error})"
         return self._found[key]
 
-    def _apply(self, steps: Sequence[StepSpec]) -> _Rows:
+    def _apply(self, steps: Sequence[StepSpec]) -> Rows:
         """The rows behind some steps; each fold notes how it divides columns."""
         before, n_splits = self._planned.n_divisions, self._job.splits.n_splits
         found, first = self._on_first_split(steps)
@@ -149,7 +141,7 @@ class EncodedColumns:
                 _rows_behind(steps, self._columns_of(i))
         return found
 
-    def _on_first_split(self, steps: Sequence[StepSpec]) -> tuple[_Rows, int]:
+    def _on_first_split(self, steps: Sequence[StepSpec]) -> tuple[Rows, int]:
         """The rows behind some steps on the first split that can be read, and its number."""
         try:
             return _rows_behind(steps, self._start), 0
@@ -166,19 +158,17 @@ class EncodedColumns:
         return FoldColumns.start(EncodedFold(self._planned, *self._job.splits.indices(i), split=i))
 
 
-def _rows_behind(steps: Sequence[StepSpec], view: View) -> _Rows:
+def _rows_behind(steps: Sequence[StepSpec], view: View) -> Rows:
     for step in steps:
         check_step(step.build())
         check_output(step.build(), own_output_container(step.rest))
         try:
             view = apply_step(step.build(), view)
         except MomentsNeeded:
-            return _Rows(is_sparse=False, is_rounded=False)
+            return DENSE
     with suppress(MomentsNeeded):
         moments_behind(view)
-    if not isinstance(view, FoldColumns):
-        return _Rows(is_sparse=False, is_rounded=False)
-    return _Rows(view.is_sparse, view.is_rounded)
+    return Rows(view.is_sparse, view.is_rounded) if isinstance(view, FoldColumns) else DENSE
 
 
 def _most_made(n: int, memory_limit: int) -> int:

@@ -5,32 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import comb
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit.introspection.composites import children, composite_class, last_step
+from manyfit.introspection.composites import Child, children, composite_class, last_step
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Drop-in estimators with sparse output for numbers, unless `sparse_output` says otherwise.
 _SPARSE = ("OneHotEncoder", "TfidfTransformer")
 
 
-class Part(NamedTuple):
-    """One part of a ColumnTransformer or FeatureUnion."""
+def parts_of(step: Any, p: int | None) -> list[Child] | None:
+    """The parts of a ColumnTransformer or FeatureUnion that are not dropped; None for any other step.
 
-    name: str  # as in `get_params`
-    estimator: Any  # may be a pipeline, or "passthrough"
-    cut: bool = False  # whether it gets some of the columns only
-    columns: tuple[int, ...] | None = None  # numbers of these columns; None if only a fit tells
-
-
-def parts_of(step: Any, p: int | None) -> list[Part] | None:
-    """The parts of a composite step that are not dropped; None for any other step.
-
-    The input of `step`, which is not fitted, has `p` columns; None: not known.
+    The input of `step`, which is not fitted, has `p` columns; None: not known. `columns` of a part are the
+    numbers of those that it gets, as a tuple; None if only a fit tells.
     """
     try:
         return _parts(step, p)
@@ -38,27 +30,22 @@ def parts_of(step: Any, p: int | None) -> list[Part] | None:
         return None
 
 
-def _parts(step: Any, p: int | None) -> list[Part] | None:
-    kind = composite_class(step)
+def _parts(step: Any, p: int | None) -> list[Child] | None:
+    kind, parts = composite_class(step), children(step)
+    every = None if p is None else tuple(range(p))
     if kind is FeatureUnion:
-        found = children(step)
-        return [Part(child.name, child.estimator) for child in found if not _is_dropped(child.estimator)]
-    if kind is not ColumnTransformer:
+        columns = [every] * len(parts)
+    elif kind is ColumnTransformer:
+        *branches, _ = parts
+        columns = [_columns_of(child.columns, p) for child in branches]
+        named = set().union(*(read or () for read in columns))
+        unread = None if every is None or None in columns else tuple(j for j in every if j not in named)
+        columns.append(unread)
+    else:
         return None
-    *branches, remainder = children(step)
-    read = [_columns_of(child.columns, p) for child in branches]
-    named = set().union(*(columns or () for columns in read))
-    left = None if p is None or None in read else tuple(j for j in range(p) if j not in named)
-    parts = [
-        Part(child.name, child.estimator, True, columns)
-        for child, columns in zip(branches, read, strict=True)
-    ]
-    parts.append(Part(remainder.name, remainder.estimator, True, left))
-    return [part for part in parts if not _is_dropped(part.estimator) and part.columns != ()]
-
-
-def _is_dropped(thing: Any) -> bool:
-    return isinstance(thing, str) and thing == "drop"
+    parts = [part._replace(columns=read) for part, read in zip(parts, columns, strict=True)]
+    dropped = [isinstance(part.estimator, str) and part.estimator == "drop" for part in parts]
+    return [part for part, is_out in zip(parts, dropped, strict=True) if not is_out and part.columns != ()]
 
 
 def _columns_of(spec: Any, p: int | None) -> tuple[int, ...] | None:
@@ -101,7 +88,7 @@ def n_columns(step: Any, p: int | None) -> int | None:
         return p
     parts = parts_of(step, p)
     if parts is not None:
-        return _side_by_side(parts, p)
+        return _side_by_side(parts)
     rule = _RULES.get(sklearn_class_of(type(step)).__name__)
     if p is None or rule is None or not type(step).__module__.startswith(("sklearn.", "manyfit.")):
         return None
@@ -111,15 +98,10 @@ def n_columns(step: Any, p: int | None) -> int | None:
         return None
 
 
-def _side_by_side(parts: list[Part], p: int | None) -> int | None:
-    total = 0
-    for part in parts:
-        handed = p if not part.cut else None if part.columns is None else len(part.columns)
-        width = n_columns(part.estimator, handed)
-        if width is None:
-            return None
-        total += width
-    return total
+def _side_by_side(parts: list[Child]) -> int | None:
+    widths = [n_columns(one.estimator, None if one.columns is None else len(one.columns)) for one in parts]
+    known = [width for width in widths if width is not None]
+    return sum(known) if len(known) == len(widths) else None
 
 
 def _powers(step: Any, p: int) -> int:

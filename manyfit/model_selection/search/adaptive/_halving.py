@@ -25,9 +25,13 @@ from manyfit.families import (
 from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
-from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
-from manyfit.model_selection.job._option_values import memory_limit_in_bytes
+from manyfit.model_selection.job._option_values import (
+    EarlyStopping,
+    Engine,
+    Sharing,
+    memory_limit_in_bytes,
+)
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
 from manyfit.model_selection.running._cluster_rounds import ClusterStore

@@ -16,7 +16,7 @@ from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit.introspection.object_state import keep_arguments
 from manyfit.introspection.parameter_docs import complete_parameters
 from manyfit.model_selection._search import GridSearchCV
-from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.job._option_values import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._race import Race

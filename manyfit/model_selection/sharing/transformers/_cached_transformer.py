@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import scipy.sparse
 from sklearn.base import TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -88,12 +88,10 @@ class CachedTransformer(Wrapped):
     def _shared_fit_key(self, method: str, X: int, y: Any, params: dict[str, Any]) -> int | None:
         cache = self._shared_cache
         y_token = cache.token(y)
-        try:
+        with suppress(Unkeyable, RecursionError):
             if y_token is not None:
                 structure = structural_key(self._shared_inner)
                 return cache.work_key(method, structure, X, y_token, cache.params_key(params))
-        except (Unkeyable, RecursionError):
-            pass
         return None
 
     def _shared_fit(self, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
@@ -177,18 +175,14 @@ class CachedTransformer(Wrapped):
         """Whether settings can read the same output: not if its items can be changed."""
         return self._shared_cache.can_share(output) and not has_mutable_items(output)
 
-    def _shared_is_registered(self, output: Any) -> bool:
-        """Whether a wrapper at the end of a Pipeline has registered the output."""
-        return type(self._shared_inner) is Pipeline and self._shared_cache.is_known(output)
-
     def _shared_cacheable(self, output: Any) -> Any:
-        return output if self._shared_is_registered(output) else private_copy(output)
+        # A wrapper at the end of a Pipeline has registered its output.
+        return output if self._shared_cache.is_known(output) else private_copy(output)
 
     def _shared_private_output(self, output: Any) -> Any:
-        """An output that no other setting reads."""
-        if output is None or self._shared_is_registered(output):
-            return output
-        return self._shared_cache.register(output, None)
+        """An output that no other setting reads; that of a shared step inside keeps its token."""
+        known = self._shared_cache.is_known(output)
+        return output if known else self._shared_cache.register(output, None)
 
     def _shared_use_private(self, fitted: Any, output: Any) -> Any:
         self._shared_fitted = fitted
@@ -226,24 +220,24 @@ class CachedTransformer(Wrapped):
     def _shared_output(self, X: Any, params: dict[str, Any]) -> Any:
         cache, key = self._shared_cache, self._shared_key
         token = self._shared_token(X, wanted=key is not None or shares_parts(self._shared_inner))
-        if key is None or token is None:
+        work = None
+        if key is not None and token is not None:
+            entry = self._shared_fit_output(token) if not params else None
+            if entry is not None:
+                return cache.protected(entry.output, key)
+            with suppress(Unkeyable, RecursionError):
+                work = cache.work_key("transform", key, token, cache.params_key(params))
+        if work is None:
             return self._shared_private_output(self._shared_transform(X, token, params))
-        entry = self._shared_fit_output(token) if not params else None
-        if entry is not None:
-            return cache.protected(entry.output, key)
-        try:
-            key = cache.work_key("transform", key, token, cache.params_key(params))
-        except (Unkeyable, RecursionError):
-            return self._shared_private_output(self._shared_transform(X, token, params))
-        entry = cache.get(key)
+        entry = cache.get(work)
         if entry is None:
             output = self._shared_transform(X, token, params)
             if not self._shared_may_cache(output):
                 return self._shared_private_output(output)
-            entry = cache.put(key, CacheEntry(output=self._shared_cacheable(output), has_output=True))
+            entry = cache.put(work, CacheEntry(output=self._shared_cacheable(output), has_output=True))
         if cache.rowwise is not None and not params:
-            cache.rowwise.follow(self._shared_inner, token, key)
-        return cache.protected(entry.output, key)
+            cache.rowwise.follow(self._shared_inner, token, work)
+        return cache.protected(entry.output, work)
 
     def _shared_fit_output(self, token: int) -> CacheEntry | None:
         """The output of fit_transform on the same input, if it is fit().transform() by definition."""

@@ -35,7 +35,8 @@ def fit_nested(wrapper: Any, step: Any, method: str, X: Any, token: int | None, 
 
     entry, saved = cache.get(key), 1
     if entry is None:
-        wide = rule.wide(step, cache.nested_requests(nested), X) if cache.is_new(key) else None
+        asked = () if cache.requests is None else cache.requests.of(nested)
+        wide = rule.wide(step, asked, X) if cache.is_new(key) else None
         if wide is None or holds_generator(wide):
             return False, None
         if wide is step:

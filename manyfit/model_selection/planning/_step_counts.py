@@ -1,7 +1,7 @@
 """Counts the fits of transformers in a plan: each step once a split for all settings that share it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,11 +11,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from manyfit.introspection.composites import build_setting, children, composite_class
 from manyfit.introspection.randomness import Sizes, is_deterministic
 from manyfit.introspection.structural_key import Unkeyable, structural_key
-from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.planning.steps._random import DrawingSteps
+from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.sharing._fold_store import retained_folds
 from manyfit.model_selection.sharing.nested import nested_key, nested_rule
 
@@ -43,22 +42,11 @@ class _NestedFit:
 class StepCounts:
     """Counts the transformer fits of settings that share steps.
 
-    `n_once` gives the number of steps of a setting that are applied to all rows at once, `tokens_key` the
-    key of the tokens that its first step makes of all texts, `drawing` the first step that draws, if any: it
-    is fitted for each setting, and so is every step behind it.
+    The first step that draws is fitted for each setting, and so is every step behind it.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        chains: Sequence[PipelineSpec | str],
-        n_once: Callable[[PipelineSpec], int],
-        tokens_key: Callable[[PipelineSpec], Key | None],
-        drawing: DrawingSteps,
-        n_workers: int,
-    ) -> None:
-        self._job, self._chains, self._n_workers = job, chains, n_workers
-        self._n_once, self._tokens_key, self._drawing = n_once, tokens_key, drawing
+    def __init__(self, facts: SearchFacts, chains: Sequence[PipelineSpec | str], n_workers: int) -> None:
+        self._job, self._facts, self._chains, self._n_workers = facts.job, facts, chains, n_workers
 
     def counted(
         self, groups: Sequence[Group], order: Sequence[Any] | None, by_candidate: bool
@@ -118,17 +106,19 @@ class StepCounts:
     def _fits_or_none(self, c: int) -> _Fits:
         try:
             return self._fits(c)
-        except (AttributeError, TypeError, ValueError):  # of parts that a fit refuses, before it fits any
+        except Exception:  # of a setting that cannot be applied, or of parts that a fit refuses
             return _Fits()
 
     def _fits(self, c: int) -> _Fits:
         chain = self._chains[c] if self._chains else ""
         if not isinstance(chain, PipelineSpec):
-            return _Fits(tuple(_last_step_keys(self._model(c), (), c)))
-        n_once, drawing, tokens = self._n_once(chain), self._drawing.first(chain), self._tokens_key(chain)
-        source: Key = ()
+            model = build_setting(self._job.estimator, self._job.candidates[c])
+            return _Fits(tuple(_last_step_keys(model, (), c)))
+        facts = self._facts
+        n_once, drawing = facts.n_rowwise_steps(chain), facts.drawing.first(chain)
+        tokens, source = facts.tokens_key(chain), ()  # type: Key | None, Key
         found: tuple[list[Key], list[Key]] = ([], [])
-        for j, (one, sizes) in enumerate(self._drawing.sized_steps(chain.steps)):
+        for j, (one, sizes) in enumerate(facts.drawing.sized_steps(chain.steps)):
             if j == drawing and not _holds_parts(one):  # of parts some may draw, and others not
                 source = (source, c)
             fits, source = _step_keys(one, source, c, sizes)
@@ -137,12 +127,6 @@ class StepCounts:
             found[j < n_once].extend(fits)
         found[0].extend(_last_step_keys(chain.final.build(), source, c))
         return _Fits(tuple(found[0]), tuple(found[1]))
-
-    def _model(self, c: int) -> Any:
-        try:
-            return build_setting(self._job.estimator, self._job.candidates[c])
-        except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
-            return None
 
 
 def _nested_texts(fits: Mapping[int, _Fits]) -> dict[int, list[str]]:
