@@ -9,6 +9,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
+from manyfit._config import set_in_block
 from manyfit.exceptions import Unsupported
 
 T = TypeVar("T")
@@ -33,13 +34,11 @@ def retry_in_smaller_blocks(work: Callable[[], T], what: Callable[[], str]) -> T
         return _run(work)
     # Outside of any handler no traceback keeps the failed attempt's arrays alive.
     _free_device_memory()
-    token = _divisor.set(_divisor.get() * SMALLER)
-    try:
-        return _run(work)
-    except _OutOfMemory as error:
-        raise Unsupported(f"{what()} ran out of memory, also in smaller blocks: {error}") from None
-    finally:
-        _divisor.reset(token)
+    with set_in_block(_divisor, _divisor.get() * SMALLER):
+        try:
+            return _run(work)
+        except _OutOfMemory as error:
+            raise Unsupported(f"{what()} ran out of memory, also in smaller blocks: {error}") from None
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -307,8 +307,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             inner = copy(self)
             inner.nesting_level, inner._depth = 0, self._depth + 1
             return inner, -1
-        backend, n_jobs = super().get_nested_backend()
-        return backend, n_jobs
+        return super().get_nested_backend()  # type: ignore[no-any-return]
 
     @contextmanager
     def retrieval_context(self) -> Iterator[None]:

@@ -1,11 +1,13 @@
 """Context of the task that a worker thread runs: whether it is still wanted, and what its items share."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from manyfit._config import set_in_block
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -38,14 +40,9 @@ def task_context() -> TaskContext:
     return _context.get()
 
 
-@contextmanager
-def use_task_context(context: TaskContext) -> Iterator[None]:
-    """Have `task_context` return this context, in this thread."""
-    token = _context.set(context)
-    try:
-        yield
-    finally:
-        _context.reset(token)
+def use_task_context(context: TaskContext) -> AbstractContextManager[TaskContext]:
+    """Have `task_context` return this context, in this thread, inside a ``with`` block."""
+    return set_in_block(_context, context)
 
 
 def still_wanted() -> bool:
