@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     )
     from manyfit.installation import explain, install, installed, last_report, report_of, uninstall
 
-# Each is imported when it is first read: `import manyfit` alone imports none of them.
-_SUBMODULES = [
-    "arrays",
-    "cluster",
-    "estimators",
-    "exceptions",
-    "families",
-    "feature_selection",
-    "folds",
-    "installation",
-    "joblib_backend",
-    "metrics",
-    "model_selection",
-]
 # Functions of `installation`, which imports scikit-learn. IPython asks for the last two.
 _INSTALLATION = [
     "explain",
@@ -73,11 +59,11 @@ __version__ = "0.1.0"
 if not TYPE_CHECKING:  # a type checker would take any name for one of the module
 
     def __getattr__(name: str) -> Any:
-        """Import a submodule, or what `installation` has."""
-        if name in _SUBMODULES:
-            return import_module(f"manyfit.{name}")
+        """Import what `installation` has, or a submodule: `import manyfit` alone imports none of them."""
         if name in _INSTALLATION:
             return getattr(import_module("manyfit.installation"), name)
+        if name in __all__:
+            return import_module(f"manyfit.{name}")
         raise AttributeError(f"module 'manyfit' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

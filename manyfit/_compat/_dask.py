@@ -2,19 +2,7 @@
 
 from typing import Any
 
-__all__ = ["restart_waiting_class", "wait_for_restarts"]
-
-
-def restart_waiting_class(cluster: type[Any]) -> type[Any]:
-    """A subclass of one of Dask's clusters with `wait_for_restarts`."""
-
-    class Waiting(cluster):  # type: ignore[misc, valid-type]
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            wait_for_restarts(self)
-            super().__init__(*args, **kwargs)
-
-    Waiting.__name__, Waiting.__qualname__ = cluster.__name__, cluster.__qualname__
-    return Waiting
+__all__ = ["wait_for_restarts"]
 
 
 def wait_for_restarts(cluster: Any) -> None:

@@ -34,7 +34,6 @@ __all__ = [
     "own_output_container",
     "parameter_constraints",
     "pca_dimension",
-    "pca_is_randomized",
     "pca_solver",
     "prune_tree",
     "replace_hstack",
@@ -122,23 +121,16 @@ def is_bound_of(estimator: Any, name: str, value: float, way: str) -> bool:
     return False
 
 
-def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
-    """Whether ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver="auto"`` to "randomized", for dense data."""
-    shortest, k = min(n_samples, n_features), pca.n_components
-    if pca.svd_solver != "auto" or k == "mle":
-        return False
-    if (n_features <= 1_000 and n_samples >= 10 * n_features) or max(n_samples, n_features) <= 500:
-        return False
-    return bool(1 <= (shortest if k is None else k) < 0.8 * shortest)
-
-
 def pca_solver(pca: Any, n_samples: int, n_features: int) -> str:
     """The solver that ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver`` to, for dense data."""
     if pca.svd_solver != "auto":
         return str(pca.svd_solver)
     if n_features <= 1_000 and n_samples >= 10 * n_features:
         return "covariance_eigh"
-    return "randomized" if pca_is_randomized(pca, n_samples, n_features) else "full"
+    shortest, k = min(n_samples, n_features), pca.n_components
+    if k == "mle" or max(n_samples, n_features) <= 500:
+        return "full"
+    return "randomized" if 1 <= (shortest if k is None else k) < 0.8 * shortest else "full"
 
 
 def set_pca_solver(pca: Any, solver: str) -> None:

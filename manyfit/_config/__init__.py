@@ -1,5 +1,5 @@
 """manyfit's options, and the sizes of memory that options name."""
 
-from manyfit._config._options import config_context, get_config, set_config
+from manyfit._config._options import config_context, get_config, set_config, set_in_block
 
-__all__ = ["config_context", "get_config", "set_config"]
+__all__ = ["config_context", "get_config", "set_config", "set_in_block"]

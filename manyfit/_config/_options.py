@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 CHOICES = {"device": ("auto", "cpu", "cuda"), "host_fallback": ("warn", "error", "ignore")}
 
@@ -94,11 +96,9 @@ def config_context(*, device: str | None = None, host_fallback: str | None = Non
     ...     manyfit.get_config()["host_fallback"]
     'error'
     """
-    token = _context.set({**_context.get(), **_check_options(device=device, host_fallback=host_fallback)})
-    try:
+    own = _check_options(device=device, host_fallback=host_fallback)
+    with set_in_block(_context, {**_context.get(), **own}):
         yield
-    finally:
-        _context.reset(token)
 
 
 def _check_options(**options: Any) -> dict[str, str]:
@@ -108,3 +108,13 @@ def _check_options(**options: Any) -> dict[str, str]:
             choices = ", ".join(map(repr, CHOICES[name]))
             raise ValueError(f"manyfit's option {name} must be one of {choices}, got {value!r}.")
     return {name: value for name, value in options.items() if value is not None}
+
+
+@contextmanager
+def set_in_block(variable: ContextVar[T], value: T) -> Iterator[T]:
+    """Set a context variable inside a ``with`` block."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)

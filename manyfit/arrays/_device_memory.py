@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
+from manyfit._config import set_in_block
 from manyfit.exceptions import Unsupported
 
 T = TypeVar("T")
@@ -20,7 +21,7 @@ SMALLER = 16
 
 
 def block_size(n: int) -> int:
-    """The size of a block that is usually `n`, in any unit: smaller inside `_smaller_blocks`, at least 1."""
+    """The size of a block that is usually `n`, in any unit: smaller on a second attempt, at least 1."""
     return max(1, n // _divisor.get())
 
 
@@ -33,21 +34,11 @@ def retry_in_smaller_blocks(work: Callable[[], T], what: Callable[[], str]) -> T
         return _run(work)
     # Outside of any handler no traceback keeps the failed attempt's arrays alive.
     _free_device_memory()
-    with _smaller_blocks():
+    with set_in_block(_divisor, _divisor.get() * SMALLER):
         try:
             return _run(work)
         except _OutOfMemory as error:
             raise Unsupported(f"{what()} ran out of memory, also in smaller blocks: {error}") from None
-
-
-@contextmanager
-def _smaller_blocks() -> Iterator[None]:
-    """Make `block_size` smaller by the factor `SMALLER` inside a ``with`` block."""
-    token = _divisor.set(_divisor.get() * SMALLER)
-    try:
-        yield
-    finally:
-        _divisor.reset(token)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

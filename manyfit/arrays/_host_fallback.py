@@ -10,7 +10,8 @@ from pathlib import Path
 import joblib
 import sklearn
 
-from manyfit import _config, exceptions
+from manyfit import exceptions
+from manyfit._config import get_config, set_in_block
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 
 # Folders, with a separator at the end, whose frames lie between a user's line and the warning.
@@ -26,7 +27,7 @@ def warn_host_fallback(caller: object, text: str) -> None:
 
     Raises HostFallbackError instead under ``host_fallback="error"``, and does nothing under "ignore".
     """
-    option = _config.get_config()["host_fallback"]
+    option = get_config()["host_fallback"]
     if option == "error":
         error = HostFallbackError(
             f"{text} Move the data yourself with manyfit.arrays.to_host, or allow it with "
@@ -45,13 +46,11 @@ def warn_host_fallback(caller: object, text: str) -> None:
 @contextmanager
 def collect_fallback_errors() -> Iterator[list[HostFallbackError]]:
     """Collect the fallback errors inside a block, also those that scikit-learn catches as failed fits."""
-    collected: list[HostFallbackError] = []
-    outer = _collected.get()
-    token = _collected.set(collected)
+    outer, collected = _collected.get(), list[HostFallbackError]()
     try:
-        yield collected
+        with set_in_block(_collected, collected):
+            yield collected
     finally:
-        _collected.reset(token)
         if outer is not None:
             outer += collected
 

@@ -1,6 +1,6 @@
 """Description of a cluster: device, memory and slots of each worker, and versions that differ."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,20 @@ class ClusterDescription:
     @property
     def differences(self) -> tuple[str, ...]:
         """Versions of workers and the scheduler that are not the client's, in words, one text for each."""
-        return tuple(_differences(self))
+        others = [("the scheduler", self.scheduler_versions)]
+        others += [(f"worker {worker.name}", worker.versions) for worker in self.workers]
+        texts = []
+        for package, ours in self.client_versions.items():
+            found: dict[str | None, list[str]] = {}
+            for name, versions in others:
+                if versions and versions[package] != ours:
+                    found.setdefault(versions[package], []).append(name)
+            for version, names in found.items():
+                theirs = f"{package} is {version or 'not installed'} on {_few(names)}"
+                texts.append(f"{theirs}, and {ours or 'not installed'} here")
+        if silent := [name for name, versions in others if not versions]:
+            texts.append(f"the versions on {_few(silent)} are not known: no answer in {TIMEOUT_S:g} s")
+        return tuple(texts)
 
     def __str__(self) -> str:
         workers, slots = format_count(len(self.workers), "worker"), format_count(self.slots, "slot")
@@ -211,21 +224,6 @@ def _by_name(worker: WorkerDescription) -> tuple[bool, int, str]:
     """Sort key: numbers in their order, then other names."""
     number = worker.name.isdecimal()
     return (not number, int(worker.name) if number else 0, worker.name)
-
-
-def _differences(cluster: ClusterDescription) -> Iterator[str]:
-    others = [("the scheduler", cluster.scheduler_versions)]
-    others += [(f"worker {worker.name}", worker.versions) for worker in cluster.workers]
-    for package, ours in cluster.client_versions.items():
-        found: dict[str | None, list[str]] = {}
-        for name, versions in others:
-            if versions and versions[package] != ours:
-                found.setdefault(versions[package], []).append(name)
-        for version, names in found.items():
-            theirs = f"{package} is {version or 'not installed'} on {_few(names)}"
-            yield f"{theirs}, and {ours or 'not installed'} here"
-    if silent := [name for name, versions in others if not versions]:
-        yield f"the versions on {_few(silent)} are not known: no answer in {TIMEOUT_S:g} s"
 
 
 def _few(names: list[str]) -> str:

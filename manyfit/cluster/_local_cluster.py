@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
-from manyfit._compat import restart_waiting_class
+from manyfit._compat import wait_for_restarts
 from manyfit.cluster.inspection.gpu_workers import gpu_count, gpu_options, wants_gpus
 from manyfit.cluster.inspection.versions import require_distributed
 
@@ -121,6 +121,7 @@ def local_cluster(
     """
     require_distributed("local_cluster")
     import dask
+    from distributed import LocalCluster
     from distributed.system import MEMORY_LIMIT
 
     from manyfit.cluster.worker.run_items import IgnoreInterrupts
@@ -132,10 +133,14 @@ def local_cluster(
     _check_counts(n_workers=n_workers, threads_per_worker=threads_per_worker, slots_per_gpu=slots_per_gpu)
     with_gpus = wants_gpus(gpu)
     if with_gpus:
+        from dask_cuda import LocalCUDACluster
+
+        cluster_class = LocalCUDACluster
         threads = _gpu_threads(threads_per_worker, slots_per_gpu)
         workers = n_workers or gpu_count()
         kwargs = gpu_options(slots_per_gpu, rmm_pool_size, device_memory_limit, kwargs)
     else:
+        cluster_class = LocalCluster
         threads = threads_per_worker or 1
         workers = n_workers or max(1, cpu_count() // threads)
     options = {
@@ -150,7 +155,7 @@ def local_cluster(
         if not with_gpus and options.get("processes", True):
             # Otherwise a restarted worker would get Dask's configuration at that time.
             options.setdefault("config", deepcopy(dask.config.config))
-        cluster = _start(_cluster_class(with_gpus), options)
+        cluster = _start(cluster_class, options)
     client = None
     try:
         # On one machine, data need not go through the scheduler.
@@ -234,20 +239,11 @@ def _fewer(threads: int, given: str | None) -> int:
     return min(threads, int(first)) if first.isdigit() and int(first) else threads
 
 
-@cache
-def _cluster_class(with_gpus: bool) -> Any:
-    if with_gpus:
-        from dask_cuda import LocalCUDACluster
-
-        return restart_waiting_class(LocalCUDACluster)
-    from distributed import LocalCluster
-
-    return restart_waiting_class(LocalCluster)
-
-
 def _start(cls: Any, options: dict[str, Any]) -> "Cluster":
     try:
-        return cls(**options)
+        cluster: Cluster = cls(**options)
+        wait_for_restarts(cluster)
+        return cluster
     except RuntimeError as error:
         root: BaseException = error
         while root.__cause__ is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from manyfit.cluster.pool.run import client_for, count_slots, release_arrays, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
-from manyfit.cluster.worker.task_context import still_wanted, task_inputs
+from manyfit.cluster.worker.task_context import still_wanted, task_context
 from manyfit.folds import ChunkRows, Node, ReadSums, Workers, check_blas_threads
 
 # Tasks of a pass for each slot of the cluster, at least, where chunks are enough.
@@ -72,7 +72,7 @@ def cut_groups(n_groups: int, n_slots: int, least: int = 1) -> list[range]:
 def _sum_groups(groups: range, sums: ReadSums) -> tuple[list[Node], int]:
     """On a worker: the sums of some groups of reads."""
     with check_blas_threads(_stop_if_unwanted):
-        return sums.nodes(groups, task_inputs())
+        return sums.nodes(groups, task_context().inputs)
 
 
 def _stop_if_unwanted() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyfit._compat import output_container
+from manyfit._config import set_in_block
 from manyfit.arrays import (
     Place,
     as_readable,
@@ -193,14 +194,9 @@ def place_labels(labels: Any, record: FitRecord, place: Place | None) -> Any:
     return to_place(host, record.labels)
 
 
-@contextmanager
-def bypass_wrapper(estimator: Any) -> Iterator[None]:
+def bypass_wrapper(estimator: Any) -> AbstractContextManager[Any]:
     """Let methods of an estimator run scikit-learn's own code directly inside a ``with`` block."""
-    token = _bypassed.set(estimator)
-    try:
-        yield
-    finally:
-        _bypassed.reset(token)
+    return set_in_block(_bypassed, estimator)
 
 
 def bypasses_wrapper(estimator: Any) -> bool:

@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.preprocessing import StandardScaler
 
-from manyfit._compat import pca_is_randomized
+from manyfit._compat import pca_solver
 from manyfit.families.protocol import AffineStep, Array, register_affine_step
 from manyfit.folds import TransformedMoments, Unsupported
 
@@ -152,7 +152,7 @@ class PCAStep(AffineStep):
         most = min(n, p)
         if n < 2 or (isinstance(step.n_components, Integral) and int(step.n_components) > most):
             raise Unsupported("n_components is larger than the data allow")
-        if pca_is_randomized(step, n, p):
+        if pca_solver(step, n, p) == "randomized":
             raise Unsupported("svd_solver='auto' resolves to the randomized solver")
         spectrum = moments.spectrum
         values = spectrum.values

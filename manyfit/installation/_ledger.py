@@ -19,23 +19,8 @@ class Entry:
     report: Report
 
 
-class _ReportsBySearch:
-    """The last report of each search that still exists; searches are compared by identity."""
-
-    def __init__(self) -> None:
-        self._reports: dict[int, tuple[weakref.ref[Any], Report]] = {}
-
-    def __setitem__(self, search: Any, report: Report) -> None:
-        key = id(search)
-        self._reports[key] = weakref.ref(search, lambda _: self._reports.pop(key, None)), report
-
-    def get(self, search: Any) -> Report | None:
-        """The report of a search, or None."""
-        found = self._reports.get(id(search))
-        return None if found is None else found[1]
-
-
-_reports = _ReportsBySearch()
+# The last report of each search that still exists, by its identity.
+_reports: dict[int, tuple[weakref.ref[Any], Report]] = {}
 _last: Report | None = None
 _records: list[list[Entry]] = []
 
@@ -45,7 +30,8 @@ def keep(title: str, report: Report, search: Any = None) -> None:
     global _last
     _last = report
     if search is not None:
-        _reports[search] = report
+        key = id(search)
+        _reports[key] = weakref.ref(search, lambda _: _reports.pop(key, None)), report
     for record in _records:
         record.append(Entry(title, report))
 
@@ -121,4 +107,5 @@ def report_of(search: Any) -> Report | None:
     >>> report.fits_requested, report.fits_shared
     (10, 10)
     """
-    return _reports.get(search)
+    _, report = _reports.get(id(search), (None, None))
+    return report

@@ -142,7 +142,7 @@ def shadow_of(search: Any, base: type, settings: Settings) -> Any:
     if type(search) is not base:  # errors and callbacks name the class of the user
         names = {"__module__": type(search).__module__, "__qualname__": type(search).__qualname__}
         cls = type(type(search).__name__, (cls,), {**names, "_stands_for": type(search)})
-    shadow = cls(**{name: getattr(search, name) for name in _parameters(base)})
+    shadow = cls(**{name: getattr(search, name) for name in signature(base).parameters})
     vars(shadow).update(vars(search))
     vars(shadow).update({name: getattr(settings, name) for name in _OPTIONS if hasattr(settings, name)})
     shadow.fits_within = settings.fits_within(search.estimator)
@@ -155,11 +155,6 @@ def _shadow_class(base: type) -> type:
     constraints = {"_parameter_constraints": parameter_constraints(base)}
     ours = (_Shadow, HalvingSearch) if base in _HALVING else (_Shadow,)
     return type(base.__name__, (*ours, base), {**names, **constraints})
-
-
-@cache
-def _parameters(base: type) -> tuple[str, ...]:
-    return tuple(signature(base).parameters)
 
 
 def _keep_unshared(search: Any, why: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -30,19 +31,14 @@ class Settings:
         held = (estimator, *estimator.get_params().values()) if hasattr(estimator, "get_params") else ()
         if not any(isinstance(one, BaseSearchCV) for one in held):
             return nullcontext  # such processes need not import manyfit's engine
-        return FitsWithin(replace(self, client=False, show_plans=False))
+        return partial(_installed_within, replace(self, client=False, show_plans=False))
 
 
-@dataclass(frozen=True)
-class FitsWithin:
-    """Makes a context in which manyfit is installed in a process where it is not."""
+def _installed_within(settings: Settings) -> AbstractContextManager[None]:
+    """Make a context in which manyfit is installed, in a process where it is not."""
+    from manyfit.installation._install import block
 
-    settings: Settings
-
-    def __call__(self) -> AbstractContextManager[None]:
-        from manyfit.installation._install import block
-
-        return block(self.settings) if current() is None else nullcontext()
+    return block(settings) if current() is None else nullcontext()
 
 
 lock = Lock()

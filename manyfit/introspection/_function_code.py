@@ -78,6 +78,14 @@ def code_parts(code: types.CodeType) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def cell_content(cell: types.CellType) -> Any:
+    """What a cell of a function's closure holds; None if it is not set yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
 def names_read(function: types.FunctionType) -> dict[str, Any]:
     """The global names that a function and its inner functions read, with their values."""
     names = sorted(set(_global_names(function.__code__)))
@@ -123,7 +131,7 @@ def _draws(thing: Any, seen: set[int]) -> bool:
     if not isinstance(thing, types.FunctionType) or is_library_module(thing.__module__ or ""):
         return False
     cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
-    held = {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
+    held = {name: cell_content(cell) for name, cell in cells}
     defaults = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
     if any(isinstance(one, GENERATORS) for one in defaults):
         return True
@@ -171,10 +179,3 @@ def _has_seed(following: dis.Instruction) -> bool:
     """Whether what follows the name of a function gives it a seed."""
     unseeded = following.opname == "CALL" and not following.arg
     return not (unseeded or (following.opname == "LOAD_CONST" and following.argval is None))
-
-
-def _is_set(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False

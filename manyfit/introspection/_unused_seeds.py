@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from manyfit._compat import pca_is_randomized
+from manyfit._compat import pca_solver
 from manyfit.introspection.class_names import public_name
 
 
@@ -38,7 +38,7 @@ def _pca(pca: Any, sizes: Sizes) -> bool | None:
         return k is not None
     if sizes.n_samples is None or sizes.n_features is None:
         return None
-    return not pca_is_randomized(pca, sizes.n_samples, sizes.n_features)
+    return pca_solver(pca, sizes.n_samples, sizes.n_features) != "randomized"
 
 
 def _kernel_pca(pca: Any, sizes: Sizes) -> bool | None:

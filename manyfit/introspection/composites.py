@@ -26,12 +26,6 @@ _FITTED = {
     ColumnTransformer: ("transformers_",),
     TransformedTargetRegressor: ("regressor_",),
 }
-_ATTRIBUTES = {
-    ColumnTransformer: ("transformers", "remainder", "transformers_", COLUMN_TRANSFORMER_REMAINDER),
-    TransformedTargetRegressor: ("regressor", "regressor_"),
-}
-
-
 _SINGLE = ("remainder", "regressor", "regressor_")
 
 
@@ -96,7 +90,7 @@ def replace_children(composite: Any, replace: Callable[[Child], Any]) -> None:
     if cls is None:
         return
     state = vars(composite)
-    for attribute in _ATTRIBUTES.get(cls, _UNFITTED[cls]):
+    for attribute in dict.fromkeys((*_UNFITTED[cls], *_FITTED[cls], COLUMN_TRANSFORMER_REMAINDER)):
         if attribute in state:
             state[attribute] = _replaced(attribute, state[attribute], replace)
 

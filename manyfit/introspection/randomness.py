@@ -201,24 +201,14 @@ def _in_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Iterator[Rand
     skipped = {"_skl_callbacks", *SEEDS}
     if is_instance(thing, "sklearn.ensemble.BaseEnsemble") and cls.__module__.startswith("sklearn."):
         skipped.add("estimator")  # an ensemble seeds its members from its own random state
-    if cls is Pipeline and _are_named(thing.steps):
-        yield from _in_steps(thing.steps, name, sizes, depth)
-        skipped.add("steps")
     inside = Sizes(sizes.n_samples) if cls in _COMPOSITES else UNKNOWN_SIZES
     for attribute, value in state.items():
-        if attribute not in skipped and type(value) not in SCALARS:
-            yield from _in_attribute(attribute, value, name, inside, depth)
-
-
-def _in_attribute(
-    attribute: str, value: Any, name: str, sizes: Sizes, depth: int
-) -> Iterator[RandomParameter]:
-    if not _are_named(value):
-        yield from _random_parameters(value, _join(name, attribute), sizes, depth)
-        return
-    for inner, one, *columns in value:
-        yield from _random_parameters(one, _join(name, inner), sizes, depth + 1)
-        yield from _random_parameters(columns, _join(name, inner), UNKNOWN_SIZES, depth + 1)
+        if attribute in skipped or type(value) in SCALARS:
+            continue
+        if _are_named(value):
+            yield from _in_parts(value, name, sizes if cls is Pipeline else inside, depth + 1)
+        else:
+            yield from _random_parameters(value, _join(name, attribute), inside, depth)
 
 
 def _are_named(items: Any) -> bool:
@@ -230,28 +220,20 @@ def _are_named(items: Any) -> bool:
     )
 
 
-def _in_steps(steps: Any, name: str, sizes: Sizes, depth: int) -> Iterator[RandomParameter]:
-    """Random parameters of the steps of a pipeline, as far as the sizes of their input are known."""
-    for inner, step in steps:
-        yield from _random_parameters(step, _join(name, inner), sizes, depth)
-        step = step._shared_inner if isinstance(step, Wrapped) else step
-        kept = step is None or isinstance(step, str) or sklearn_class_of(type(step)) in _KEEP_COLUMNS
+def _in_parts(parts: Any, name: str, sizes: Sizes, depth: int) -> Iterator[RandomParameter]:
+    """Random parameters of the parts of a composite, of which the first has input of these sizes."""
+    for inner, part, *columns in parts:
+        yield from _random_parameters(part, _join(name, inner), sizes, depth)
+        yield from _random_parameters(columns, _join(name, inner), UNKNOWN_SIZES, depth)
+        part = part._shared_inner if isinstance(part, Wrapped) else part
+        kept = part is None or isinstance(part, str) or sklearn_class_of(type(part)) in _KEEP_COLUMNS
         sizes = sizes if kept else Sizes(sizes.n_samples)
 
 
-_TAGS: dict[type, bool] = {}  # of scikit-learn's own classes, whose tag depends on the platform only
-
-
 def _is_tagged_random(thing: Any, cls: type) -> bool:
-    kind = type(thing)
-    if kind in _TAGS:
-        return _TAGS[kind]
     if not hasattr(thing, "__sklearn_tags__") or cls in _COMPOSITES:
         return False  # the tag of a composite says nothing about its parts
     try:
-        tagged = bool(get_tags(thing).non_deterministic)
+        return bool(get_tags(thing).non_deterministic)
     except Exception:  # a user's own tags: scikit-learn says what is wrong with them
         return True
-    if cls.__module__.startswith("sklearn."):
-        _TAGS[kind] = tagged
-    return tagged

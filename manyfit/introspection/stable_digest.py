@@ -25,6 +25,7 @@ from sklearn.frozen import FrozenEstimator
 from manyfit._compat import PassthroughScorer
 from manyfit.arrays import array_digest, describes_itself, is_array, to_host
 from manyfit.introspection._function_code import (
+    cell_content,
     code_parts,
     is_importable,
     is_library_module,
@@ -245,7 +246,7 @@ class Digester:
             function.__defaults__,
             function.__kwdefaults__,
             vars(function),
-            [_cell(cell) for cell in function.__closure__ or ()],
+            [cell_content(cell) for cell in function.__closure__ or ()],
         )
         read = {
             name: value
@@ -339,13 +340,6 @@ def _text(thing: Any) -> str:
         return repr(thing)
     except ValueError:
         return hex(thing)
-
-
-def _cell(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not set yet
-        return None
 
 
 def _is_own_value(value: Any, function: Callable[..., Any]) -> bool:

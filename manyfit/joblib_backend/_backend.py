@@ -1,6 +1,5 @@
 """joblib backend that runs calls of Parallel on a Dask cluster."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from manyfit.cluster.pool.resource_queue import Resources, annotated_resources, 
 from manyfit.cluster.pool.run import client_for
 from manyfit.cluster.pool.worker_monitor import no_worker_error, select_workers
 from manyfit.cluster.worker.content_pickle import APART_BYTES
+from manyfit.cluster.worker.task_context import worker_of_thread
 from manyfit.introspection.gpu_support import needs_gpu
 from manyfit.joblib_backend._options import CALL_OPTIONS, DeviceOption, Options, check_option
 
@@ -113,17 +113,10 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         nesting_level: int | None = None,
         inner_max_num_threads: int | None = None,
     ) -> None:
+        given = locals()
         super().__init__(nesting_level=nesting_level)
         self.inner_max_num_threads = inner_max_num_threads
-        self._set(
-            client=client,
-            resources=resources,
-            workers=workers,
-            device=device,
-            nested=nested,
-            apart_bytes=apart_bytes,
-            wait_for_workers_timeout=wait_for_workers_timeout,
-        )
+        self._set(**{name: given[name] for name in CALL_OPTIONS})
         self.parallel: Any = None  # set on the copy for a call only
         self._depth = 0  # of calls on the cluster within tasks of the cluster
         self._call: ParallelCall | None = None
@@ -135,17 +128,9 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         for name, value in options.items():
             setattr(self, name, check_option(name, value))
 
-    def __reduce__(self) -> Any:
-        # Workers have a client of their own.
-        names = (*CALL_OPTIONS[1:], "nesting_level", "inner_max_num_threads")
-        kwargs = {name: getattr(self, name) for name in names}
-        return _remade, (kwargs, self._depth)
-
-    def __copy__(self) -> "ManyfitBackend":
-        # `__reduce__` is for workers.
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is for another call of `Parallel`, and a pickle for a worker, which has a client of its own.
+        return {**vars(self), "client": None, "parallel": None, "_call": None}
 
     # ------------------------------------------------------------------------------- client and workers
 
@@ -177,7 +162,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     def _client(self) -> Any:
         """Return the client, or None within a task that runs `Parallel` in its own process."""
-        if _in_task():
+        if worker_of_thread() is not None:
             if self.nested != "cluster" or self._resources():
                 return None
             from distributed import get_client
@@ -225,7 +210,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         """
         if self.parallel is not parallel or parallel is None:
             own = copy(self)
-            own.parallel, own._call = parallel, None
+            own.client, own.parallel = self.client, parallel
             own.reset_batch_stats()
             own._set(**{name: options[name] for name in CALL_OPTIONS if name in options})
             raise FallbackToBackend(own)
@@ -322,8 +307,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             inner = copy(self)
             inner.nesting_level, inner._depth = 0, self._depth + 1
             return inner, -1
-        backend, n_jobs = super().get_nested_backend()
-        return backend, n_jobs
+        return super().get_nested_backend()  # type: ignore[no-any-return]
 
     @contextmanager
     def retrieval_context(self) -> Iterator[None]:
@@ -333,7 +317,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         ------
         None
         """
-        if not _in_task():
+        if worker_of_thread() is None:
             yield
             return
         from distributed import rejoin, secede
@@ -366,21 +350,3 @@ def _wait_for_slots(client: Any, names: WorkerNames, resources: Resources, timeo
     finally:
         probe.cancel()
         probe.release()
-
-
-def _remade(options: Mapping[str, Any], depth: int) -> ManyfitBackend:
-    backend = ManyfitBackend(**options)
-    backend._depth = depth
-    return backend
-
-
-def _in_task() -> bool:
-    if "distributed" not in sys.modules:
-        return False
-    from distributed import get_worker
-
-    try:
-        get_worker()
-    except ValueError:
-        return False
-    return True

@@ -57,7 +57,8 @@ def pickle_results(results: list[Any]) -> bytes:
     try:
         return cloudpickle.dumps((True, results, ""))  # type: ignore[no-any-return]
     except Exception as error:
-        kinds = ", ".join(sorted({type(_plain(result)).__name__ for result in results}))
+        plain = (one.result if isinstance(one, HostResult) else one for one in results)
+        kinds = ", ".join(sorted({type(one).__name__ for one in plain}))
         refusal = pickle.PicklingError(
             f"Could not pickle a result of type {kinds} to return it from its worker: {error!r}"
         )
@@ -101,7 +102,3 @@ def read_result(pickled: bytes) -> BatchResult:
         return BatchResult(result)
     result.__cause__ = RemoteTraceback(trace)
     return BatchResult(error=result)
-
-
-def _plain(result: Any) -> Any:
-    return result.result if isinstance(result, HostResult) else result

@@ -6,8 +6,9 @@ and labels that are strings stay on the host.
 """
 
 import inspect
+import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +56,7 @@ class DeviceCalls:
         with self._dispatch(function, estimators):
             place = _cuda(self.worker) if isinstance(self.place, str) else self.place
             moved = {one: self._moved(array, place) for one, array in moving.items()}
-            function, args, kwargs = _replaced(call, moved)
+            function, args, kwargs = _map_leaves(call, lambda leaf: moved.get(id(leaf), leaf))
             return HostResult(function(*args, **kwargs))
 
     def _moving(self, call: Any) -> dict[int, np.ndarray]:
@@ -136,47 +137,41 @@ def _with_parameters(estimator: Any, parameters: Mapping[str, Any] | None) -> An
         return estimator
 
 
-def _leaves(thing: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
-    """Yield the innermost parts of a call; containers that contain themselves are entered once."""
-    if id(thing) in within:
-        return
-    parts = _parts(thing)
-    if parts is None:
-        yield thing
-    else:
-        for part in parts:
-            yield from _leaves(part, (*within, id(thing)))
+def _map_leaves(thing: Any, function: Callable[[Any], Any], within: tuple[int, ...] = ()) -> Any:
+    """Put ``function(leaf)`` in place of each innermost part of a call.
 
-
-def _parts(thing: Any) -> Sequence[Any] | None:
-    if type(thing) in (tuple, list):
-        return thing  # type: ignore[no-any-return]
-    if type(thing) is dict:
-        return list(thing.values())
-    if type(thing) is partial:
-        return (thing.func, thing.args, thing.keywords)
-    return (thing.__self__,) if inspect.ismethod(thing) else None
-
-
-def _replaced(thing: Any, moved: Mapping[int, Any], within: tuple[int, ...] = ()) -> Any:
-    """Replace arrays in a call; containers without any of them stay the same objects."""
-    if id(thing) in moved:
-        return moved[id(thing)]
+    Lists and tuples in which that changes nothing stay the same objects, and so do methods, of whose object
+    the result is not used. Containers that contain themselves are entered once.
+    """
     if id(thing) in within:
         return thing
-    within = (*within, id(thing))
+
+    def inside(part: Any) -> Any:
+        return _map_leaves(part, function, (*within, id(thing)))
+
     if type(thing) in (tuple, list):
-        again = [_replaced(one, moved, within) for one in thing]
-        same = all(one is other for one, other in zip(thing, again, strict=True))
-        return thing if same else type(thing)(again)
+        parts = [inside(part) for part in thing]
+        return thing if all(map(operator.is_, thing, parts)) else type(thing)(parts)
     if type(thing) is dict:
-        values = _replaced(list(thing.values()), moved, within)
-        return dict(zip(thing, values, strict=True))
+        return {name: inside(part) for name, part in thing.items()}
     if type(thing) is partial:
-        return partial(
-            thing.func, *_replaced(thing.args, moved, within), **_replaced(thing.keywords, moved, within)
-        )
-    return thing
+        return partial(inside(thing.func), *inside(thing.args), **inside(thing.keywords))
+    if inspect.ismethod(thing):
+        inside(thing.__self__)
+        return thing
+    return function(thing)
+
+
+def _leaves(call: Any) -> list[Any]:
+    """The innermost parts of a call."""
+    leaves: list[Any] = []
+
+    def note(leaf: Any) -> Any:
+        leaves.append(leaf)
+        return leaf
+
+    _map_leaves(call, note)
+    return leaves
 
 
 def _cuda(worker: Worker) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from dask.utils import funcname
-from distributed import CancelledError, Client, get_worker
+from distributed import CancelledError, Client
 
 from manyfit._compat import dispatch_more, fail_parallel
 from manyfit.cluster import WorkerDied
@@ -18,7 +18,7 @@ from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, Resources
 from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.pool.tasks import Call, Task, TaskOutcome
 from manyfit.cluster.worker.errors import WorkerLost
-from manyfit.cluster.worker.task_context import make_wanted_check
+from manyfit.cluster.worker.task_context import make_wanted_check, worker_of_thread
 from manyfit.joblib_backend._batch_pickle import BatchPacker, Calls, PackedBatch
 from manyfit.joblib_backend._batch_result import BatchResult, read_result
 from manyfit.joblib_backend._options import Options
@@ -52,7 +52,9 @@ class ParallelCall:
         self._pool.check_workers()
         self._arguments.limit(self._pool.monitor.memory)
         self._most_slots = self._queue.slots
-        self._is_wanted = _make_nested_check()
+        worker = worker_of_thread()
+        # The task that makes this call, if one does, may be cancelled.
+        self._is_wanted = (lambda: True) if worker is None else make_wanted_check(worker)
         self._batches: set[Batch] = set()  # without a result
         self._refused: deque[tuple[Any, BatchResult]] = deque()  # batches that could not be sent
         threading.Thread(target=self._serve, name="manyfit-joblib", daemon=True).start()
@@ -205,11 +207,3 @@ def _label(calls: Calls) -> str:
 
 def _unwrapped(function: Any) -> Any:
     return getattr(function, "__wrapped__", function)  # scikit-learn wraps each anew
-
-
-def _make_nested_check() -> Callable[[], bool]:
-    """Return a check whether the task that makes this call, if one does, is still wanted."""
-    try:
-        return make_wanted_check(get_worker())
-    except ValueError:
-        return lambda: True

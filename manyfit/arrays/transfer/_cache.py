@@ -1,13 +1,14 @@
 """A cache that moves each array between host and device only once."""
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from manyfit._config import set_in_block
 from manyfit.arrays._namespace import Array, array_namespace, device
 from manyfit.arrays.transfer._containers import container_kind, container_to_host, is_xp_array
 from manyfit.arrays.transfer._host_device import to_device
@@ -65,24 +66,15 @@ class TransferCache:
         return value is not None and not isinstance(self._target, np.ndarray)
 
     def __reduce__(self) -> Any:
-        return _empty_cache, (self._target, self._weak)
-
-
-def _empty_cache(target: Array | None, weak: bool) -> TransferCache:
-    return TransferCache(target, weak=weak)
+        return partial(TransferCache, self._target, weak=self._weak), ()
 
 
 _shared: ContextVar[TransferCache | None] = ContextVar("manyfit_shared_host_copies", default=None)
 
 
-@contextmanager
-def share_host_copies(cache: TransferCache) -> Iterator[None]:
+def share_host_copies(cache: TransferCache) -> AbstractContextManager[Any]:
     """Let `to_host_once` use a weak cache inside a ``with`` block."""
-    token = _shared.set(cache)
-    try:
-        yield
-    finally:
-        _shared.reset(token)
+    return set_in_block(_shared, cache)
 
 
 def to_host_once(value: Any) -> Any:

@@ -19,7 +19,6 @@ _IGNORED = (compat.is_dask_array, compat.is_pydata_sparse_array, compat.is_ndonn
 _FRAMES = ("DataFrame", "Series", "Index")
 # CuPy's sparse matrices hold no integers.
 _SPARSE_FORMATS, _SPARSE_DTYPES = ("csr", "csc", "coo", "dia"), "?fdFD"
-_kinds: dict[type, str | None] = {}
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,11 @@ class Place:
         return moved
 
 
-def _kind_of(value: Any) -> str | None:
+def container_kind(value: Any) -> str | None:
+    """Return "array", "sparse" or "frame" for a container of another library than the host's own.
+
+    None for NumPy, SciPy, pandas and lists, for lazy arrays, and for values that hold no data.
+    """
     kind = type(value)
     package, _, rest = kind.__module__.partition(".")
     if package == "cupyx" and rest.startswith("scipy.sparse"):
@@ -90,19 +93,6 @@ def _kind_of(value: Any) -> str | None:
     if isinstance(value, np.ndarray | np.generic) or not is_array(value):
         return None
     return None if any(check(value) for check in _IGNORED) else "array"
-
-
-def container_kind(value: Any) -> str | None:
-    """Return "array", "sparse" or "frame" for a container of another library than the host's own.
-
-    None for NumPy, SciPy, pandas and lists, for lazy arrays, and for values that hold no data.
-    The answer is kept by type, so that another call costs a tenth of a microsecond.
-    """
-    kind = type(value)
-    try:
-        return _kinds[kind]
-    except KeyError:
-        return _kinds.setdefault(kind, _kind_of(value))
 
 
 def is_xp_array(value: Any) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from manyfit._config import set_in_block
 
 OTHER = "other"
 """The label of transfers without a label."""
@@ -95,21 +97,13 @@ def transfers() -> Iterator[Transfers]:
     Transfers(bytes_to_device=0, bytes_to_host=0, synchronisations=0)
     """
     counter = Transfers()
-    token = _watching.set((*_watching.get(), counter))
-    try:
+    with set_in_block(_watching, (*_watching.get(), counter)):
         yield counter
-    finally:
-        _watching.reset(token)
 
 
-@contextmanager
-def label_transfers(label: str) -> Iterator[None]:
+def label_transfers(label: str) -> AbstractContextManager[str]:
     """Label the transfers inside a ``with`` block; labels of calls and of inner blocks go first."""
-    token = _label.set(label)
-    try:
-        yield
-    finally:
-        _label.reset(token)
+    return set_in_block(_label, label)
 
 
 def count(*, to_device: int | None = None, to_host: int | None = None, label: str | None = None) -> None:

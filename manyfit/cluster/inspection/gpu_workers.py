@@ -44,7 +44,9 @@ def gpu_count() -> int:
     The count is 0 without a driver, and without NVML's Python package, which dask-cuda installs.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    named = None if visible is None else list(takewhile(_names_a_device, visible.split(",")))
+    # For CUDA, the first entry that names no device ends the list.
+    entries = None if visible is None else [entry.strip() for entry in visible.split(",")]
+    named = None if entries is None else list(takewhile(lambda entry: entry not in ("", "-1"), entries))
     if named == []:
         return 0
     try:
@@ -59,12 +61,7 @@ def gpu_count() -> int:
     if named is None:
         return count
     # Parts of one device have names that are no numbers, and may be more than the devices.
-    return min(count, len(named)) if all(entry.strip().isdecimal() for entry in named) else len(named)
-
-
-def _names_a_device(entry: str) -> bool:
-    """Whether an entry names a device; for CUDA, the first that does not ends the list."""
-    return entry.strip() not in ("", "-1")
+    return min(count, len(named)) if all(map(str.isdecimal, named)) else len(named)
 
 
 def gpu_options(

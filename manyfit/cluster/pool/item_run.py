@@ -4,6 +4,7 @@ import hashlib
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,29 +24,24 @@ from manyfit.cluster.worker.run_items import ItemTask, TaskRun, run_items
 MOST_SENDS = 8
 
 
+@dataclass(eq=False)
 class ItemRun:
-    """Calls ``function(item, common)`` for the items of a search; `package` holds `common`.
+    """Calls ``function(item, common)`` for the items of a search.
 
-    `name` labels an item's task, `fuse` says whether an item may share a task, `needs` which resources it
-    takes of its worker, and `inputs` gives futures that it reads, from it and the number of tries
-    before. Equal runs of one client share their tasks.
+    Equal runs of one client share their tasks.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        placement: Placement,
-        function: Callable[[Any, Any], Any],
-        package: Package,
-        name: Callable[[Any], str],
-        fuse: Callable[[Any], bool],
-        needs: Callable[[Any], Mapping[str, float]],
-        inputs: Callable[[Any, int], Sequence[Any]] = lambda item, tries: (),
-    ) -> None:
-        self._client, self._placement, self._package = client, placement, package
-        self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
-        self._inputs = inputs
-        self._pool: TaskPool
+    client: Client
+    placement: Placement
+    function: Callable[[Any, Any], Any]
+    package: Package  # of `common`
+    name: Callable[[Any], str]  # labels the task of an item
+    fuse: Callable[[Any], bool]  # whether an item may share a task
+    needs: Callable[[Any], Mapping[str, float]]  # resources that an item takes of its worker
+    inputs: Callable[
+        [Any, int], Sequence[Any]
+    ]  # futures that an item reads, also by the number of tries before
+    _pool: TaskPool = field(init=False)
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each item with its result as it comes; the result is a `WorkerLost` if workers die with it.
@@ -53,7 +49,7 @@ class ItemRun:
         Raises the first error of the function. When the reader stops, tasks are cancelled, and those that run
         stop where they check whether they are wanted.
         """
-        self._pool = pool = TaskPool(self._client, self, queues=self._sort(items))
+        self._pool = pool = TaskPool(self.client, self, queues=self._sort(items))
         try:
             pool.check_workers()
             while True:
@@ -62,8 +58,6 @@ class ItemRun:
                     return
                 for task, result in pool.next_results():
                     yield from self._read(task, result)
-        except _FunctionError as raised:
-            raise raised.error from raised.error.__cause__
         except Exception as error:
             explained = pool.explain(error)
             if explained is error:
@@ -77,8 +71,8 @@ class ItemRun:
         annotated = annotated_resources()
         by_needs: dict[Resources, list[Any]] = {}
         for item in items:
-            by_needs.setdefault(tuple(sorted({**self._needs(item), **annotated}.items())), []).append(item)
-        return [ResourceQueue(needs, alike, self._fuse) for needs, alike in by_needs.items()]
+            by_needs.setdefault(tuple(sorted({**self.needs(item), **annotated}.items())), []).append(item)
+        return [ResourceQueue(needs, alike, self.fuse) for needs, alike in by_needs.items()]
 
     def _read(self, task: Task, result: TaskOutcome) -> Iterator[tuple[Any, Any]]:
         if isinstance(result, TaskRun):
@@ -88,26 +82,26 @@ class ItemRun:
         elif isinstance(result, WorkerLost):
             yield task.items[0], result
         else:
-            raise _FunctionError(result)
+            raise result
 
     # ------------------------------------------------------------------------------- for the pool
 
     def label(self, task: Task) -> str:
         """Name a task."""
-        return self._name(task.items[0])
+        return self.name(task.items[0])
 
     def make_call(self, task: Task) -> Call:
         """Make the call for a task, and send what no worker has of the package."""
         parts = self._send()
-        pickled = cloudpickle.dumps((self._function, task.items))
-        key = f"{self.label(task)}-{_digest(self._package, pickled, task)}"
-        work = ItemTask(pickled, len(task.items), self._package.key, parts)
-        inputs = [one for item in task.items for one in self._inputs(item, task.tries)]
+        pickled = cloudpickle.dumps((self.function, task.items))
+        key = f"{self.label(task)}-{_digest(self.package, pickled, task)}"
+        work = ItemTask(pickled, len(task.items), self.package.key, parts)
+        inputs = [one for item in task.items for one in self.inputs(item, task.tries)]
         return Call(run_items, (pickle.dumps(work), *([inputs] if inputs else [])), key, sent=parts)
 
     def resend(self, task: Task, missing: Sequence[str]) -> None:
         """Note parts of the package that are lost; the next call sends them."""
-        self._placement.forget({key: task.sent[key][0] for key in missing})
+        self.placement.forget({key: task.sent[key][0] for key in missing})
 
     # ------------------------------------------------------------------------------- the package
 
@@ -115,7 +109,7 @@ class ItemRun:
         """Send the package, if a worker can take what the cluster lacks of it; return its parts."""
         pool, failed_on = self._pool, None
         for tries in range(MOST_SENDS):
-            parts = self._placement.locate(self._package.parts)
+            parts = self.placement.locate(self.package.parts)
             receivers = map(pool.monitor.receiver, pool.queues)
             worker = next((one for one in receivers if one), None)
             if all(name for name, _ in parts.values()) or worker is None or worker == failed_on:
@@ -123,7 +117,7 @@ class ItemRun:
             fatal: list[Exception] = []
             try:
                 meanwhile = partial(self._check_receiver, worker, fatal)
-                self._placement.send(self._package.parts, worker, self._package.key, meanwhile)
+                self.placement.send(self.package.parts, worker, self.package.key, meanwhile)
             except MemoryError:
                 raise
             except Exception as error:
@@ -149,13 +143,6 @@ class ItemRun:
                 raise
             if not any(worker in queue.able for queue in self._pool.queues):
                 raise ConnectionError(f"The worker {worker} begins no tasks, and others do.")
-
-
-class _FunctionError(Exception):
-    """Carries an error of the function, as against errors of the cluster."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
 
 
 def _digest(package: Package, pickled: bytes, task: Task) -> str:

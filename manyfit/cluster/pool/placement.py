@@ -14,6 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -99,12 +100,9 @@ class Placement:
 
     def _scatter(self, parts: Mapping[str, Any], worker: str, nbytes: int) -> Any:
         """Send parts to a worker while it answers; Dask would wait for one that is gone."""
-        client = self.client
-
-        def send() -> Any:
-            return client.scatter(parts, workers=[worker], hash=False, timeout=FOREVER_S, asynchronous=True)
-
-        return call_with_worker(client, worker, send, nbytes=nbytes, completes=True)
+        scatter = partial(self.client.scatter, hash=False, timeout=FOREVER_S, asynchronous=True)
+        send = partial(scatter, parts, workers=[worker])
+        return call_with_worker(self.client, worker, send, nbytes=nbytes, completes=True)
 
     def locate(self, parts: Mapping[str, Any]) -> PartNames:
         """Return what Dask calls parts, and their bytes."""
@@ -147,12 +145,8 @@ class Placement:
             meanwhile()
 
     def _ask_for_room(self, worker: str, nbytes: int, key: str) -> MemoryRoom:
-        client = self.client
-
-        def ask() -> Any:
-            return client.run(make_room_for, nbytes, key, workers=[worker])
-
-        return call_with_worker(client, worker, ask, limit=ANSWER_S)[worker]  # type: ignore[no-any-return]
+        ask = partial(self.client.run, make_room_for, nbytes, key, workers=[worker])
+        return call_with_worker(self.client, worker, ask, limit=ANSWER_S)[worker]  # type: ignore[no-any-return]
 
     def forget(self, names: Mapping[str, str]) -> None:
         """Forget parts that no worker has by these names, although Dask lists them.

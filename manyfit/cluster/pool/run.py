@@ -11,6 +11,7 @@ from manyfit.cluster.inspection.scheduler_info import get_workers
 from manyfit.cluster.inspection.versions import require_distributed
 from manyfit.cluster.pool.resource_queue import annotated_resources, worker_slots
 from manyfit.cluster.worker.content_pickle import is_pickle, pack
+from manyfit.cluster.worker.task_context import worker_of_thread
 
 # An array that so many runs have not had is released: coefficients are others in each pass, y is the same.
 KEPT_RUNS = 4
@@ -49,7 +50,7 @@ def client_for(client: Any) -> Any:
         return None  # nobody has made a client, and the import takes a second
     if client is not None:
         require_distributed(f"client={client!r}")
-    from distributed import Client, get_worker
+    from distributed import Client
 
     if client is not None and not isinstance(client, Client):
         raise TypeError(WRONG_CLIENT.format(client))
@@ -57,11 +58,7 @@ def client_for(client: Any) -> Any:
         raise TypeError(
             f"client is asynchronous, and would wait for itself: {client!r}. Connect another one."
         )
-    try:
-        get_worker()
-    except ValueError:
-        pass
-    else:
+    if worker_of_thread() is not None:
         return None
     if client is None:
         try:
@@ -102,7 +99,7 @@ def run_on_cluster(
     exception of a task is raised, and the other tasks are cancelled.
 
     `inputs` gives the futures that an item reads, from it and the number of its earlier tries. The function
-    finds the results of those of all items of its task by `task_inputs`. Dask runs the task where most of
+    finds the results of those of all items of its task by `task_context`. Dask runs the task where most of
     them lie. Arrays of `common` stay on the cluster until `release_arrays`,
     or until `KEPT_RUNS` runs have done without them, if they are `kept`: by name, the last run that had each.
     """

@@ -2,12 +2,12 @@
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from manyfit.cluster.inspection.scheduler_info import SchedulerLost, Workers, get_workers
+from manyfit.cluster.inspection.scheduler_info import SchedulerLost, Workers, ask_scheduler, get_workers
 from manyfit.cluster.inspection.versions import Versions
-from manyfit.cluster.pool._worker_deaths import WorkerDeaths
 from manyfit.cluster.pool.held_workers import HeldWorkers, describe_held_workers
 from manyfit.cluster.pool.options import PoolOptions, WorkerNames
 from manyfit.cluster.pool.resource_queue import ResourceQueue, Resources, assign_workers, describe_resources
@@ -26,6 +26,44 @@ NO_WORKER_LEFT_S = 120.0
 PAUSED_S = 30.0
 # Seconds for which a worker that joins during a run is fresh. The nanny of one that dies at once may give up.
 FRESH_S = 5.0
+
+
+class WorkerDeaths:
+    """Counts, for each task, the workers that died while they had it, from the construction on.
+
+    A worker has the tasks that it runs and one or two that wait, so that a death proves nothing of one task.
+    Retired workers, as of a cluster that shrinks, do not count as dead.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._workers: frozenset[str] = frozenset()
+        self._until = max((moment for moment, _ in self._events()), default=0.0)
+        self._counts: Counter[str] = Counter()
+
+    def count(self, key: str) -> int:
+        """Return the number of workers that died while they had this task."""
+        return self._counts[key]
+
+    def update(self, workers: Iterable[str]) -> bool:
+        """Count the deaths since the last call, if the workers changed; return whether there were any."""
+        current = frozenset(workers)
+        if current == self._workers:
+            return False
+        self._workers = current
+        died = False
+        for moment, event in self._events():
+            if moment <= self._until:
+                continue
+            self._until = moment
+            if event.get("action") == "remove-worker" and not event.get("expected"):
+                self._counts.update(str(key) for key in event["processing-tasks"])
+                died = True
+        return died
+
+    def _events(self) -> list[tuple[float, dict[str, Any]]]:
+        events = ask_scheduler(self._client, self._client.scheduler.events, topic="all")
+        return [(moment, event) for moment, event in events if isinstance(event, dict)]
 
 
 class WorkerMonitor:
@@ -108,18 +146,14 @@ class WorkerMonitor:
         self._updated = now
         self._joined = {one: self._joined.get(one, -float("inf") if first else now) for one in self.workers}
         if self._options.isolates:
-            self._count_deaths(everyone)
+            self._deaths = self._deaths or WorkerDeaths(self._client)
+            died = self._deaths.update(everyone)
+            self._new_death |= died
+            self._any_death |= died
         self._versions.require(self._assigned, lenient=not self._options.strict_versions)
         self._require_worker()
         self._warn_of_held_workers()
         self._require_unpaused_worker()
-
-    def _count_deaths(self, workers: Workers) -> None:
-        if self._deaths is None:
-            self._deaths = WorkerDeaths(self._client)
-        died = self._deaths.update(workers)
-        self._new_death |= died
-        self._any_death |= died
 
     @property
     def _assigned(self) -> frozenset[str]:

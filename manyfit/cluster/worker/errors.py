@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass
 
+from manyfit.cluster.worker.task_context import worker_of_thread
+
 # Errors after which every call to a CUDA device fails in the same process.
 _LOST = (
     "cudaErrorIllegalAddress",
@@ -29,9 +31,6 @@ class WorkerLost:
 def end_if_device_is_lost(error: str | None) -> None:
     """End the process of a worker with a nanny, which starts another, if this error text says that its device
     is lost."""
-    if error is None or not any(name in error for name in _LOST):
-        return
-    from distributed import get_worker
-
-    if getattr(get_worker(), "nanny", None):
+    is_lost = error is not None and any(name in error for name in _LOST)
+    if is_lost and getattr(worker_of_thread(), "nanny", None):
         os._exit(1)

@@ -73,7 +73,7 @@ def running_task(
 def run_items(pickled: bytes, inputs: Sequence[Any] = ()) -> TaskRun:
     """Run a function on items, until that takes too long or nobody waits for it.
 
-    `pickled` is an `ItemTask`, which the scheduler is not to unpickle; `inputs` see `task_inputs`.
+    `pickled` is an `ItemTask`, which the scheduler is not to unpickle; `inputs` see `TaskContext`.
     """
     worker = get_worker()
     task: ItemTask = pickle.loads(pickled)

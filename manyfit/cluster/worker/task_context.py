@@ -1,10 +1,13 @@
 """Context of the task that a worker thread runs: whether it is still wanted, and what its items share."""
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from manyfit._config import set_in_block
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -20,34 +23,31 @@ class PartialResult:
 
 @dataclass(frozen=True)
 class TaskContext:
-    """Answers to the functions of this module in one thread."""
+    """What a thread knows of the task that it runs."""
 
     is_wanted: Callable[[], bool]
     runs_alone: bool  # whether the worker runs one task at a time
     scratch: dict[str, Any] | None  # what items leave for later items of the task; None for a single item
-    inputs: Sequence[Any] = ()  # what Dask's futures among the arguments of the task hold
+    inputs: Sequence[Any] = ()  # the results of the futures that the task reads
 
 
-class _Thread(threading.local):
-    context = TaskContext(lambda: True, True, None)  # outside of tasks
+_OUTSIDE_OF_TASKS = TaskContext(lambda: True, True, None)
+_context: ContextVar[TaskContext] = ContextVar("manyfit_task", default=_OUTSIDE_OF_TASKS)
 
 
-_thread = _Thread()
+def task_context() -> TaskContext:
+    """Return the context of the task of this thread; outside of tasks, one that allows everything."""
+    return _context.get()
 
 
-@contextmanager
-def use_task_context(context: TaskContext) -> Iterator[None]:
-    """Have the functions of this module answer by this context, in this thread."""
-    before, _thread.context = _thread.context, context
-    try:
-        yield
-    finally:
-        _thread.context = before
+def use_task_context(context: TaskContext) -> AbstractContextManager[TaskContext]:
+    """Have `task_context` return this context, in this thread, inside a ``with`` block."""
+    return set_in_block(_context, context)
 
 
 def still_wanted() -> bool:
     """Whether anybody waits for the task of this thread; True outside of tasks."""
-    return _thread.context.is_wanted()
+    return task_context().is_wanted()
 
 
 def make_wanted_check(worker: "Worker") -> Callable[[], bool]:
@@ -56,26 +56,13 @@ def make_wanted_check(worker: "Worker") -> Callable[[], bool]:
     return lambda: task is None or task.state != "cancelled"
 
 
-def worker_address() -> str | None:
-    """Address of the worker of this thread; None outside of workers."""
+def worker_of_thread() -> "Worker | None":
+    """Return the worker that runs a task in this thread; None outside of tasks."""
+    if "distributed" not in sys.modules:
+        return None
     from distributed import get_worker
 
     try:
-        return str(get_worker().address)
+        return get_worker()
     except ValueError:
         return None
-
-
-def worker_runs_one_task() -> bool:
-    """Whether the worker of this thread runs one task at a time; True outside of tasks."""
-    return _thread.context.runs_alone
-
-
-def task_scratch() -> dict[str, Any] | None:
-    """Return what items leave for later items of a task; None for single items and outside of tasks."""
-    return _thread.context.scratch
-
-
-def task_inputs() -> Sequence[Any]:
-    """Return the results of the futures that the task of this thread reads."""
-    return _thread.context.inputs

@@ -13,6 +13,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import bytes_of_boosting, num_samples
+from manyfit._config import set_in_block
 from manyfit.families.nested._continuable import size_of, why_anew
 from manyfit.families.nested._ensemble_stores import LOST, Ensemble, EnsembleStore
 from manyfit.introspection.stable_digest import digest_of_parts
@@ -130,11 +131,8 @@ _CURRENT: ContextVar[ContinuedFits | None] = ContextVar("continued_fits", defaul
 @contextmanager
 def continuing(fits: ContinuedFits) -> Iterator[ContinuedFits]:
     """Let fits of this thread in the block go on from those of earlier rounds."""
-    token = _CURRENT.set(fits)
-    try:
+    with set_in_block(_CURRENT, fits):
         yield fits
-    finally:
-        _CURRENT.reset(token)
 
 
 def continued_fits() -> ContinuedFits | None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from manyfit.cluster.pool.kept_values import KeptValues
 from manyfit.cluster.worker.kept_values import keep_on_worker
-from manyfit.cluster.worker.task_context import task_inputs
+from manyfit.cluster.worker.task_context import task_context
 from manyfit.families import LOST, Ensemble, EnsembleStore
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job, Pair
@@ -40,7 +40,7 @@ class WorkerStore(EnsembleStore):
 
     def __init__(self, rounds: WorkerRounds) -> None:
         self._rounds = rounds
-        self._last: dict[str, bytes] = dict(task_inputs())
+        self._last: dict[str, bytes] = dict(task_context().inputs)
         self._now: dict[str, tuple[str, bytes]] = {}
         self._unassigned: list[str] = []
         self._pairs: defaultdict[Pair, list[str]] = defaultdict(list)

@@ -17,9 +17,8 @@ from manyfit.cluster.worker.errors import end_if_device_is_lost
 from manyfit.cluster.worker.task_context import (
     PartialResult,
     still_wanted,
-    task_scratch,
-    worker_address,
-    worker_runs_one_task,
+    task_context,
+    worker_of_thread,
 )
 from manyfit.families import ContinuedFits, continued_fits, continuing
 from manyfit.folds import check_blas_threads
@@ -64,7 +63,8 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     with parallel_config(backend="threading"), fallback, common.callbacks.collect() as messages:
         done = _run_under(item, common)
     outcome = done.result if isinstance(done, PartialResult) else done
-    outcome.messages, outcome.worker = messages, worker_address()
+    worker = worker_of_thread()
+    outcome.messages, outcome.worker = messages, None if worker is None else str(worker.address)
     if own != common.versions:
         outcome.versions = own
     return done
@@ -72,7 +72,7 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
 
 def _run_under(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     # Filters belong to the process: tasks that run at the same time must not change them for each other.
-    if common.filters == list(warnings.filters) or not worker_runs_one_task():
+    if common.filters == list(warnings.filters) or not task_context().runs_alone:
         with config_context(**common.config):
             return _run_item(item, common)
     task, args, kwargs = delayed(_run_item)(item, common)
@@ -109,7 +109,7 @@ def _run_in_context(item: WorkItem, context: RunContext) -> TaskResult | Partial
 
 def _context(common: Common) -> RunContext:
     """The context of all items of a task: settings are read, and rows of short fits are cut, once a task."""
-    scratch = task_scratch()
+    scratch = task_context().scratch
     held = {} if scratch is None else scratch  # None: the item is the only one
     if "context" not in held:
         sink = _WorkerSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own

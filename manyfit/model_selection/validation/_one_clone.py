@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from manyfit._config import set_in_block
 from manyfit.introspection.randomness import holds_generator
 from manyfit.introspection.stable_digest import ProcessDigester, Unkeyable
 from manyfit.introspection.structural_key import ById
@@ -50,11 +51,8 @@ def have_one_estimator(calls: Sequence[Any]) -> bool:
 
 def draw_calls(calls: Iterable[Any]) -> list[Any]:
     """The calls that one of scikit-learn's functions gives to ``Parallel``."""
-    token = _CLONES.set({})
-    try:
+    with set_in_block(_CLONES, {}):
         return list(calls)
-    finally:
-        _CLONES.reset(token)
 
 
 def with_own_clones(calls: Iterable[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, get_args
 
+from manyfit._config import set_in_block
 from manyfit.model_selection.job._option_values import Engine, memory_limit_in_bytes
 from manyfit.model_selection.job._predictions import Recording, recording_of
 from manyfit.model_selection.job._sklearnex import sklearnex_version
@@ -56,11 +57,8 @@ def with_own_keywords(
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         own = _read(function, {name: kwargs.pop(name, defaults[name]) for name in names})
-        token = _CURRENT.set(own)
-        try:
+        with set_in_block(_CURRENT, own):
             result = function(*args, **kwargs)
-        finally:
-            _CURRENT.reset(token)
         return result if own.recording is None else result | {"predictions": own.predictions}
 
     signature = inspect.signature(function)

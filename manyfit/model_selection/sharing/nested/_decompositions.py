@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from manyfit._compat import pca_is_randomized
+from manyfit._compat import pca_solver
 from manyfit.arrays import is_xp_array
 from manyfit.folds import Unsupported
 from manyfit.introspection.randomness import Sizes
@@ -39,7 +39,7 @@ class Components(NestedRule):
         if step.svd_solver == "auto":
             if sizes.sparse or n is None or p is None:
                 return False
-            return not pca_is_randomized(step, n, p)
+            return pca_solver(step, n, p) != "randomized"
         if step.svd_solver == "covariance_eigh":
             # With fewer rows than columns the noise is the mean of more variances than a fit keeps.
             return n is None or p is None or n >= p
