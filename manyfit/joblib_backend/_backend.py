@@ -113,10 +113,17 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         nesting_level: int | None = None,
         inner_max_num_threads: int | None = None,
     ) -> None:
-        given = locals()
         super().__init__(nesting_level=nesting_level)
         self.inner_max_num_threads = inner_max_num_threads
-        self._set(**{name: given[name] for name in CALL_OPTIONS})
+        self._set(
+            client=client,
+            resources=resources,
+            workers=workers,
+            device=device,
+            nested=nested,
+            apart_bytes=apart_bytes,
+            wait_for_workers_timeout=wait_for_workers_timeout,
+        )
         self.parallel: Any = None  # set on the copy for a call only
         self._depth = 0  # of calls on the cluster within tasks of the cluster
         self._call: ParallelCall | None = None

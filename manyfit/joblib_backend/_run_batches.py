@@ -61,7 +61,12 @@ def _results(worker: Worker, task: BatchTask, pickled: bytes, parts: Mapping[str
     results, run_one = [], _call
     if task.device is not None:
         run_one = DeviceCalls(worker, task.device, {id(array): key for key, array in made.items()}).run
-    with parallel_config(backend=backend, n_jobs=n_jobs), limit_threads(task.threads):
+    # Whether the worker has its process for itself, and runs one task at a time.
+    single_thread = worker.state.nthreads == 1 and not worker.address.startswith("inproc://")
+    with (
+        parallel_config(backend=backend, n_jobs=n_jobs),
+        limit_threads(task.threads, single_thread),
+    ):
         for function, args, kwargs in calls:
             if not still_wanted():
                 break  # the call was cancelled

@@ -1,5 +1,6 @@
 """Labels as positions among sorted classes, on any device."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ Array = Any
 TEXTS = "OUT"
 # Longest table from integers to positions.
 MAX_TABLE = 1 << 16
+# Labels looked up at a time, so that they stay in a second-level cache.
+BLOCK = 1 << 16
 
 
 def encode_labels(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any, Array, Array]:
@@ -136,36 +139,56 @@ def _span(labels: Any) -> range | None:
 
 def codes_or_none(classes: Any, labels: Any) -> Any:
     """Codes of labels on the host, in their shape and the narrowest dtype; None if some are no classes."""
-    flat, span = labels.reshape(-1), _span(classes)
-    if labels.dtype.kind == "O":  # which may hold what does not compare with texts
-        places = {label: code for code, label in enumerate(classes.tolist())}
-        codes = np.asarray([places.get(label, -1) for label in flat.tolist()], dtype=np.int64)
-        known = codes.min(initial=0) == 0
-    elif span is None or labels.dtype.kind not in "iub" or (labels.dtype == np.uint64 and span.start < 0):
-        codes = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
-        known = (classes[codes] == flat).all()
-    else:
-        codes, known = _look_up(classes, span, flat)
-    if not known:
-        return None
-    return codes.astype(_narrow(len(classes)), copy=False).reshape(labels.shape)
+    flat, codes = labels.reshape(-1), np.empty(labels.size, dtype=_narrow(len(classes)))
+    look_up = _look_up(classes, labels.dtype)
+    for j in range(0, labels.size, BLOCK):
+        found = look_up(flat[j : j + BLOCK])
+        if found is None:
+            return None
+        codes[j : j + BLOCK] = found
+    return codes.reshape(labels.shape)
 
 
 def _narrow(n: int) -> Any:
     return np.int8 if n < 2**7 else np.int16 if n < 2**15 else np.int64
 
 
-def _look_up(classes: Any, span: range, labels: Any) -> tuple[Any, bool]:
-    """Codes of integers, (n,), by a table of those that classes span, and whether all are classes."""
+def _look_up(classes: Any, dtype: Any) -> Callable[[Any], Any]:
+    """A function from labels, (n,), to their codes, or None if some are no classes."""
+    span = _span(classes)
+    if dtype.kind == "O":  # which may hold what does not compare with texts
+        places = {label: code for code, label in enumerate(classes.tolist())}
+
+        def find(labels: Any) -> Any:
+            codes = np.asarray([places.get(label, -1) for label in labels.tolist()])
+            return None if codes.min() < 0 else codes
+
+        return find
+    if span is None or dtype.kind not in "iub" or (dtype == np.uint64 and span.start < 0):
+
+        def bisect(labels: Any) -> Any:
+            codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+            return codes if (classes[codes] == labels).all() else None
+
+        return bisect
+    return _in_table(classes, span, dtype)
+
+
+def _in_table(classes: Any, span: range, dtype: Any) -> Callable[[Any], Any]:
+    """`_look_up` of integers by a table of those that classes span."""
     # As an unsigned integer, a negative one of a small type could be a position in the table.
-    if span.start != 0 or (labels.dtype.kind == "i" and span[-1] > np.iinfo(labels.dtype).max):
-        labels = labels.astype(np.int64) - span.start
-    # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
-    if labels.view(f"u{labels.dtype.itemsize}").max(initial=0) >= len(span):
-        return labels, False
-    if len(span) == len(classes):
-        return labels, True
-    table = np.full(len(span), -1)
+    shifted = span.start != 0 or (dtype.kind == "i" and span[-1] > np.iinfo(dtype).max)
+    table = np.full(len(span), -1, dtype=_narrow(len(classes)))
     table[classes.astype(np.int64) - span.start] = np.arange(len(classes))
-    codes = table.take(labels)
-    return codes, codes.min(initial=0) == 0
+
+    def look_up(labels: Any) -> Any:
+        places = labels.astype(np.int64) - span.start if shifted else labels
+        # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
+        if places.view(f"u{places.dtype.itemsize}").max() >= len(span):
+            return None
+        if len(span) == len(classes):
+            return places
+        codes = table.take(places)
+        return None if codes.min() < 0 else codes
+
+    return look_up

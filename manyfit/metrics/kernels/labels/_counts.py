@@ -9,6 +9,7 @@ import numpy as np
 from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._kernel import DEVICE_BYTES, Targets, or_nan, score_in_chunks
+from manyfit.metrics.kernels._label_codes import BLOCK
 
 Array = Any
 
@@ -108,11 +109,27 @@ def _counts_on_host(targets: Targets, P: Any) -> Counts:
 
 def _bincount(codes: Any, K: int, weight: Any = None) -> Any:
     """Weight of each code from 0 to K - 1 in each row, (m, K), on the host."""
+
+    def count(block: slice) -> Any:
+        return _count(codes[:, block], K, None if weight is None else weight[..., block])
+
+    return _over_columns(count, codes, K)
+
+
+def _count(codes: Any, K: int, weight: Any) -> Any:
+    """The result of `_bincount`, for all rows in one call."""
     m = len(codes)
     apart = codes + K * np.arange(m)[:, None] if m > 1 else codes
     if weight is not None:
         weight = np.broadcast_to(weight, codes.shape).reshape(-1)
     return np.bincount(apart.reshape(-1), weight, minlength=m * K).reshape(m, K).astype(np.float64)
+
+
+def _over_columns(count: Callable[[slice], Any], rows: Any, n_cells: int) -> Any:
+    """Sum of counts over blocks of columns that fit in a second-level cache, if the cells are few."""
+    m, n = rows.shape
+    width = max(BLOCK // m, 4 * n_cells)
+    return sum(count(slice(j, j + width)) for j in range(0, n, width))
 
 
 def sum_where(flags: Any, weight: Any) -> Any:
@@ -148,8 +165,13 @@ def contingency(targets: Targets, P: Array) -> Table:
 
 
 def _cells_on_host(targets: Targets, P: Any) -> Any:
-    K = targets.n_classes
-    return _bincount(targets.codes * K + P, K * K, float_weight(targets, P)).reshape(-1, K, K)
+    K, w = targets.n_classes, float_weight(targets, P)
+
+    def count(block: slice) -> Any:
+        pairs = targets.codes[block] * K + P[:, block]
+        return _count(pairs, K * K, None if w is None else w[block])
+
+    return _over_columns(count, P, K * K).reshape(len(P), K, K)
 
 
 def _cells(targets: Targets, P: Array) -> Array:
