@@ -39,7 +39,7 @@ class Dispatch:
             )
         if self.since > _VERSION:
             return f"scikit-learn supports it on a device since {'.'.join(map(str, self.since))}"
-        reason = self.refuses_params(estimator.get_params(deep=False))
+        reason = self.refuses_params(vars(estimator))
         return reason or (_unsupported_part(estimator) if self.holds else None)
 
     def refuses_params(self, params: Mapping[str, Any]) -> str | None:

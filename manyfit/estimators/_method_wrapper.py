@@ -54,7 +54,7 @@ def wrap_method(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         X = args[0] if args else kwargs.get("X")
         if may_be_in_chunks(X) and (found := in_chunks(self, name, inner, args, kwargs)) is not None:
             return found[0]
-        on_host = not _any_container(args) and not (kwargs and _any_container(kwargs.values()))
+        on_host = not any(container_kind(value) is not None for value in (*args, *kwargs.values()))
         if on_host and RECORD not in vars(self) and not (fits and has_device_params(self)):
             return inner(self, *args, **kwargs)
         if bypasses_wrapper(self):
@@ -67,10 +67,6 @@ def wrap_method(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
             return _fit(call) if call.fits else _run_method(call)
 
     return method
-
-
-def _any_container(values: Any) -> bool:
-    return any(container_kind(value) is not None for value in values)
 
 
 # Fits
@@ -160,14 +156,8 @@ def _run_without_record(call: MethodCall) -> Any:
     if get_tags(call.estimator).requires_fit:
         check_is_fitted(call.estimator)
         return _fall_back(call, ["it was fitted on the host"])
-    dispatch = array_api.dispatch_of(call.estimator)
-    place = call.place
-    if dispatch is None or place.kind != "array" or place.library not in array_api.DISPATCHED:
-        return _fall_back(call, [array_api.HOST_ONLY])
     try:
-        reason = dispatch.refuses(call.estimator)
-        if reason:
-            return _fall_back(call, [reason])
+        array_api.require_dispatch(call.estimator, call.place)
         return array_api.run_method(call, FitRecord("scikit-learn"))
     except Unsupported as error:
         return _fall_back(call, [str(error)])

@@ -149,7 +149,13 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             On the host, if umap-learn is not installed.
         """
         validate_parameters(self)
-        umap = _umap_learn()
+        try:
+            import umap
+        except ImportError as error:
+            raise ImportError(
+                "UMAP needs umap-learn on the host or cuML on a GPU, and umap-learn is not installed. Run "
+                "pip install umap-learn, or install cuML and pass a CuPy array or cuDF frame."
+            ) from error
         X = validate_data(self, X, accept_sparse="csr", ensure_min_samples=2)
         self._model = umap.UMAP(**self.get_params(deep=False)).fit(X, y)
         self.embedding_ = self._model.embedding_
@@ -214,14 +220,3 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         tags.input_tags.sparse = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _umap_learn() -> Any:
-    try:
-        import umap
-    except ImportError as error:
-        raise ImportError(
-            "UMAP needs umap-learn on the host or cuML on a GPU, and umap-learn is not installed. Run "
-            "pip install umap-learn, or install cuML and pass a CuPy array or cuDF frame."
-        ) from error
-    return umap

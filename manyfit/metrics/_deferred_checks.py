@@ -18,6 +18,7 @@ from sklearn.utils import check_X_y
 
 from manyfit.arrays import array_namespace, float_dtype, is_array, to_device_of, to_host
 from manyfit.folds import Unsupported
+from manyfit.metrics.kernels._kernel import is_floating
 
 Array = Any
 # Raises what scikit-learn raises about values that the host has not seen.
@@ -56,11 +57,6 @@ def as_pair(
     finite = partial(check_pairwise_arrays, Y=None)
     checks = [check for array in floating for check in finiteness_checks(array, finite)]
     return floats[0], floats[-1], checks
-
-
-def is_floating(array: Array) -> bool:
-    """Whether an array may hold NaN."""
-    return bool(array_namespace(array).isdtype(array.dtype, "real floating"))
 
 
 def as_floats(*arrays: Array) -> list[Array]:

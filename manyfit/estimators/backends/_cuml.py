@@ -43,7 +43,7 @@ def fit(call: MethodCall, model: Any) -> Any:
     validate_parameters(estimator)
     method = _method(model, call)
     try:
-        result = method(*_leading_argument(call), **_other_arguments(call))
+        result = _call(method, call)
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
     record = FitRecord("cuml", portable_label_place(call.y), None, model, portable_place(call.X))
@@ -65,7 +65,7 @@ def run_method(call: MethodCall, record: FitRecord) -> Any:
     method = _method(record.model, call)
     try:
         with _output_type(call, record.model):
-            result = method(*_leading_argument(call), **_other_arguments(call))
+            result = _call(method, call)
     except _REFUSALS as error:
         with suppress(AttributeError):  # not converted, there is no fallback that could explain the error
             convert_to_sklearn(call.estimator, record)
@@ -180,17 +180,11 @@ def _method(model: Any, call: MethodCall) -> Any:
     return method
 
 
-def _leading_argument(call: MethodCall) -> list[Any]:
-    """The argument with the rows, by position, since cuML's vectorizers name it differently."""
-    return [_argument(call.leading, call.X)] if call.leading in call.given else []
-
-
-def _other_arguments(call: MethodCall) -> dict[str, Any]:
-    """The other arguments, without a y that is None."""
-    others = {name: value for name, value in call.given.items() if name != call.leading}
-    return {
-        name: _argument(name, value) for name, value in others.items() if name != "y" or value is not None
-    }
+def _call(method: Any, call: MethodCall) -> Any:
+    """The result of a method; rows are given by position, since cuML's vectorizers name them differently."""
+    given = {name: _argument(name, value) for name, value in call.given.items()}
+    rows = [given.pop(call.leading)] if call.leading in given else []
+    return method(*rows, **{name: value for name, value in given.items() if name != "y" or value is not None})
 
 
 def _argument(name: str, value: Any) -> Any:

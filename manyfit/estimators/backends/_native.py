@@ -19,8 +19,8 @@ from sklearn.linear_model import (
     TweedieRegressor,
 )
 from sklearn.svm import LinearSVC, LinearSVR
-from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from manyfit._compat import array_api_dispatch, check_parameters, set_glm_loss
 from manyfit.arrays import (
@@ -180,14 +180,9 @@ def _at_zero(linear: LinearPredictors) -> tuple[np.ndarray, np.ndarray]:
 
 def _predictors(estimator: Any, X: Array) -> Array:
     """Linear predictors (1, n, K) on the device of X and of the coefficients."""
-    X, xp = as_matrix(X), array_namespace(X)
-    if X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
+    xp = array_namespace(X)
     with array_api_dispatch():
-        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+        X = validate_data(estimator, as_matrix(X), reset=False)
     coef, intercept = estimator.coef_, estimator.intercept_
     X = xp.astype(X, coef.dtype, copy=False)
     Z = X @ (coef[:, None] if coef.ndim == 1 else xp.matrix_transpose(coef)) + intercept

@@ -50,23 +50,23 @@ from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Libraries whose arrays scikit-learn supports.
 DISPATCHED = ("array_api_strict", "cupy", "torch", "dpnp")
-HOST_ONLY = "scikit-learn supports it on the host only"
 # Arguments with a value for each row, or compared with y.
 _DATA = ("X", "y", "sample_weight", "classes")
 # Attributes that are multiplied with rows, which a library may refuse if their dtypes differ.
 _FACTORS = ("coef_", "components_", "scalings_")
 
 
-def why_not_dispatched(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
-    """The reason why scikit-learn cannot fit an estimator to arrays where they lie, or None."""
+def require_dispatch(estimator: Any, place: Place, n_targets: int = 1) -> None:
+    """Raise Unsupported if scikit-learn does not work with an estimator on arrays where they lie."""
     dispatch = dispatch_of(estimator)
     if dispatch is None:
-        return HOST_ONLY
+        raise Unsupported("scikit-learn supports it on the host only")
     if place.kind != "array":
-        return f"scikit-learn does not support a {place.library} {place.kind}"
+        raise Unsupported(f"scikit-learn does not support a {place.library} {place.kind}")
     if place.library not in DISPATCHED:
-        return f"scikit-learn does not support arrays of {place.library}"
-    return dispatch.refuses(estimator, n_targets)
+        raise Unsupported(f"scikit-learn does not support arrays of {place.library}")
+    if reason := dispatch.refuses(estimator, n_targets):
+        raise Unsupported(reason)
 
 
 def fit_with_dispatch(call: MethodCall) -> Any:
@@ -236,7 +236,7 @@ def why_not_with(estimator: Any, params: Mapping[str, Any]) -> str | None:
     known = CATALOG.get(cls.__name__) if cls.__module__.startswith("sklearn.") else None
     if known is None or known.dispatch is None:
         return None
-    return known.dispatch.refuses_params({**estimator.get_params(deep=False), **params})
+    return known.dispatch.refuses_params({**vars(estimator), **params})
 
 
 def _check_output(call: MethodCall) -> None:

@@ -67,9 +67,7 @@ def _native(estimator: Any, fitter: Fitter, n_targets: int) -> Fit:
 
 
 def _with_dispatch(estimator: Any, place: Place, n_targets: int) -> Fit:
-    reason = array_api.why_not_dispatched(estimator, place, n_targets)
-    if reason is not None:
-        raise Unsupported(reason)
+    array_api.require_dispatch(estimator, place, n_targets)
     return array_api.fit_with_dispatch
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 
 from manyfit._compat import validate_parameters
 from manyfit.estimators._method_call import clear_fit
 from manyfit.estimators.backends._native import fit_rows_by_passes
 from manyfit.estimators.backends._native_registry import fitter_of
-from manyfit.estimators.chunks._least_squares import check_weights
+from manyfit.estimators.chunks._least_squares import check_rows
 from manyfit.exceptions import Unsupported
 from manyfit.folds import ChunkRows
 from manyfit.introspection.drop_in_classes import sklearn_class_of
@@ -36,12 +36,9 @@ def fit(
     validate_parameters(estimator)
     if reason := refuse_parameters(estimator):
         raise ValueError(f"{reason}. Load X, or set other parameters.")
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     dtype = None if is_classifier(estimator) else np.float64
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=dtype, input_name="y", estimator=name), warn=True)
-    check_consistent_length(X, y)
-    weights = check_weights(sample_weight, len(y))
+    y, weights = check_rows(estimator, X, y, sample_weight, dtype)
+    y = column_or_1d(y, warn=True)
     clear_fit(estimator)
     try:
         fit_rows_by_passes(estimator, X, y, weights, X.memory)

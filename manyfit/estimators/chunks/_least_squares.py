@@ -41,13 +41,7 @@ def fit(
     name = type(estimator).__name__
     if reason := check_parameters(estimator) or refuse_solver(estimator):
         raise ValueError(reason)
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=estimator)
-    check_consistent_length(X, Y)
-    if Y.ndim > 2:
-        raise ValueError(f"{name} expects y of one or two dimensions, got {Y.ndim}.")
-    weights = check_weights(sample_weight, X.shape[0])
+    Y, weights = check_rows(estimator, X, y, sample_weight, np.float64)
     ((moments, _),) = X.moments(Y.reshape(len(Y), -1), [slice(0, X.shape[0])], weights)
     if not moments.weight > 0:
         raise ValueError(f"{name} needs a sample_weight above 0; their sum is {moments.weight}.")
@@ -74,6 +68,18 @@ def fit(
         scalar = small.coef_.ndim == 1 and Y.ndim == 1
         estimator.intercept_ = (intercept[0] if scalar else intercept).astype(estimator.coef_.dtype)
     return estimator
+
+
+def check_rows(
+    estimator: Any, X: ChunkRows, y: Any, sample_weight: Any, dtype: Any
+) -> tuple[Array, Array | None]:
+    """Targets and weights of all rows, or scikit-learn's error."""
+    name = type(estimator).__name__
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    y = check_array(y, ensure_2d=False, dtype=dtype, input_name="y", estimator=name)
+    check_consistent_length(X, y)
+    return y, check_weights(sample_weight, len(y))
 
 
 def check_weights(sample_weight: Any, n: int) -> Array | None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 
 from manyfit._compat import validate_parameters
 from manyfit.estimators._method_call import clear_fit
-from manyfit.estimators.chunks._least_squares import check_weights
+from manyfit.estimators.chunks._least_squares import check_rows
 from manyfit.folds import ChunkRows, SetwiseMerge, merge_two_spreads
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
@@ -60,12 +60,9 @@ def fit(
     """Fit GaussianNB in one pass over X."""
     name = type(estimator).__name__
     validate_parameters(estimator)
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y", estimator=name), warn=True)
-    check_consistent_length(X, y)
-    weights, p = check_weights(sample_weight, len(y)), X.n_columns
-    labels, codes = np.unique(y, return_inverse=True)
+    y, weights = check_rows(estimator, X, y, sample_weight, None)
+    labels, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    p = X.n_columns
     codes = codes.astype(np.min_scalar_type(len(labels)))
     work, none = _ClassSpreads(codes, weights, len(labels)), (0.0, *np.zeros((2, p)))
     found = X.reduced(work, SetwiseMerge(merge_two_spreads))

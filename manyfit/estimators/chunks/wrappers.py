@@ -36,6 +36,36 @@ def _has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.estimator if not hasattr(self, "estimator_") else self.estimator_, name)
 
 
+def _by_block(name: str, what: str, shape: str) -> Any:
+    """A method of the estimator, for an X that is read block by block if it is in chunks."""
+
+    def method(self: ParallelPostFit, X: Any) -> Any:
+        if is_dask(X) and hasattr(X, "numblocks"):
+            return lazily(self._fitted(), name, X)
+        rows, response = _read(X).rows, getattr(self._fitted(), name)
+        if rows is None:
+            return response(X)
+        parts = [response(block) for _, block in rows.frames()]
+        if isinstance(parts[0], list):  # an array for each target
+            return [np.concatenate(own) for own in zip(*parts, strict=True)]
+        return np.concatenate(parts)
+
+    method.__name__, method.__qualname__ = name, f"ParallelPostFit.{name}"
+    method.__doc__ = f"""{what} all rows.
+
+        Parameters
+        ----------
+        X : array-like or X in chunks, of shape (n_samples, n_features)
+            Read block by block if it is in chunks.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape {shape}
+            A Dask array, computed when it is read, for a Dask array; on the host otherwise.
+        """
+    return available_if(_has(name))(method)
+
+
 class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
     """An estimator that is fitted in memory, and predicts or transforms an X in chunks block by block.
 
@@ -92,69 +122,14 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
         return self
 
-    @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predictions of all rows.
-
-        Parameters
-        ----------
-        X : array-like or X in chunks, of shape (n_samples, n_features)
-            Read block by block if it is in chunks.
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n_samples,) or (n_samples, n_outputs)
-            A Dask array, computed when it is read, for a Dask array; on the host otherwise.
-        """
-        return self._by_block("predict", X)
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes for all rows.
-
-        Parameters
-        ----------
-        X : array-like or X in chunks, of shape (n_samples, n_features)
-            See `predict`.
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n_samples, n_classes)
-            See `predict`.
-        """
-        return self._by_block("predict_proba", X)
-
-    @available_if(_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities for all rows.
-
-        Parameters
-        ----------
-        X : array-like or X in chunks, of shape (n_samples, n_features)
-            See `predict`.
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n_samples, n_classes)
-            See `predict`.
-        """
-        return self._by_block("predict_log_proba", X)
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Decision values of all rows.
-
-        Parameters
-        ----------
-        X : array-like or X in chunks, of shape (n_samples, n_features)
-            See `predict`.
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n_samples,) or (n_samples, n_classes)
-            See `predict`.
-        """
-        return self._by_block("decision_function", X)
+    predict = _by_block("predict", "Predictions of", "(n_samples,) or (n_samples, n_outputs)")
+    predict_proba = _by_block("predict_proba", "Probabilities of the classes for", "(n_samples, n_classes)")
+    predict_log_proba = _by_block(
+        "predict_log_proba", "Logarithms of the probabilities for", "(n_samples, n_classes)"
+    )
+    decision_function = _by_block(
+        "decision_function", "Decision values of", "(n_samples,) or (n_samples, n_classes)"
+    )
 
     @available_if(_has("transform"))
     def transform(self, X: Any) -> Any:
@@ -218,17 +193,6 @@ class ParallelPostFit(MetaEstimatorMixin, BaseEstimator):
         model = getattr(self, "estimator_", self.estimator)
         check_is_fitted(model)
         return model
-
-    def _by_block(self, name: str, X: Any) -> Any:
-        if is_dask(X) and hasattr(X, "numblocks"):
-            return lazily(self._fitted(), name, X)
-        rows, method = _read(X).rows, getattr(self._fitted(), name)
-        if rows is None:
-            return method(X)
-        parts = [method(block) for _, block in rows.frames()]
-        if isinstance(parts[0], list):  # an array for each target
-            return [np.concatenate(own) for own in zip(*parts, strict=True)]
-        return np.concatenate(parts)
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_") and name != "estimator_":

@@ -14,11 +14,11 @@ from manyfit.arrays import array_namespace, clip, device, float_dtype
 from manyfit.metrics._deferred_checks import (
     as_device_array,
     finiteness_checks,
-    is_floating,
     raise_data_not_finite,
 )
-from manyfit.metrics.clustering._labels import Clusterings, as_widest, check_labels, encode_clusterings
+from manyfit.metrics.clustering._labels import Clusterings, check_labels, encode_clusterings
 from manyfit.metrics.distances._tiles import memory_budget, slices
+from manyfit.metrics.kernels._kernel import is_floating
 
 Array = Any
 
@@ -56,7 +56,7 @@ class _Spread:
         c = self.settings.stop - self.settings.start
         for at in slices(n, self.max_bytes // (8 * c * (4 * d + 2 * K))):
             inside = self.found.in_setting(self.settings, slice(0, K), at)
-            rows = as_widest(self.X[at, :])[None, :, :]
+            rows = xp.astype(self.X[at, :], float_dtype(self.X), copy=False)[None, :, :]
             if self.about is None:
                 rows = xp.broadcast_to(rows, (c, *rows.shape[1:]))
             else:

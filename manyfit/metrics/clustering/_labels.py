@@ -9,17 +9,16 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
 from manyfit._compat import check_number_of_labels
-from manyfit.arrays import array_namespace, device, float_dtype, is_array, to_device_of
+from manyfit.arrays import array_namespace, device, is_array, to_device_of
 from manyfit.metrics._deferred_checks import (
     DeferredCheck,
     check_shapes,
     finiteness_checks,
-    is_floating,
     raise_if_any,
     raise_labels_not_finite,
     shape_stand_in,
 )
-from manyfit.metrics.kernels._kernel import or_nan
+from manyfit.metrics.kernels._kernel import is_floating, or_nan
 
 Array = Any
 
@@ -74,11 +73,16 @@ def encode_clusterings(
     """
     n = labels.shape[1]
     if isinstance(labels, np.ndarray):
-        codes, counts = _on_host(labels)
+        if labels.dtype.kind == "f":
+            check_X_y(np.zeros((labels.size, 1)), labels.reshape(-1))
+        if labels.dtype.kind == "O":  # which may hold what does not compare
+            codes = [LabelEncoder().fit_transform(row) for row in labels]
+            labels = np.array(codes, dtype=np.int64).reshape(labels.shape)
+        codes, counts = _encode_rows(labels)
         codes = to_device_of(codes, X)
     else:
         labels = to_device_of(labels, X)
-        codes, counts = _on_device(labels)
+        codes, counts = _encode_rows(labels)
         if is_floating(labels):
             checks = [*checks, *finiteness_checks(labels, raise_labels_not_finite)]
     n_labels = raise_if_any(checks, counts)
@@ -87,16 +91,7 @@ def encode_clusterings(
     return Clusterings(codes, n_labels, (n_labels > 1) & (n_labels < n))
 
 
-def _on_host(labels: Any) -> tuple[Any, Any]:
-    if labels.dtype.kind == "f":
-        check_X_y(np.zeros((labels.size, 1)), labels.reshape(-1))
-    codes = np.empty(labels.shape, dtype=np.int64)
-    for row, found in zip(labels, codes, strict=True):
-        found[:] = LabelEncoder().fit_transform(row)
-    return codes, codes.max(axis=1, initial=-1) + 1
-
-
-def _on_device(labels: Array) -> tuple[Array, Array]:
+def _encode_rows(labels: Array) -> tuple[Array, Array]:
     """Codes by rank among the sorted labels of a setting, and the numbers of labels."""
     xp = array_namespace(labels)
     if xp.isdtype(labels.dtype, "bool"):  # which the array API does not sort
@@ -106,8 +101,3 @@ def _on_device(labels: Array) -> tuple[Array, Array]:
     steps = xp.astype(ordered[:, 1:] != ordered[:, :-1], xp.int64)
     ranks = xp.cumulative_sum(xp.concat([xp.zeros_like(steps[:, :1]), steps], axis=1), axis=1)
     return xp.take_along_axis(ranks, xp.argsort(order, axis=1), axis=1), ranks[:, -1] + 1
-
-
-def as_widest(X: Array) -> Array:
-    """X in the widest floating dtype of its device."""
-    return array_namespace(X).astype(X, float_dtype(X), copy=False)

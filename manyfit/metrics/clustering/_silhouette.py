@@ -14,12 +14,12 @@ from manyfit.metrics._deferred_checks import (
     as_device_array,
     as_floats,
     finiteness_checks,
-    is_floating,
     raise_data_not_finite,
 )
 from manyfit.metrics.clustering._labels import Clusterings, check_labels, encode_clusterings
 from manyfit.metrics.distances._functions import distance_measure, precomputed_distances
 from manyfit.metrics.distances._tiles import Measure, memory_budget, pair_matrix, slices
+from manyfit.metrics.kernels._kernel import is_floating
 
 Array = Any
 

@@ -119,13 +119,6 @@ def precomputed_distances(X: Any, Y: Any, like: Array) -> tuple[Array, list[Defe
     return x, [*checks, (array_namespace(x).any(x < 0), negative)]
 
 
-def _distance_function(metric: str) -> Callable[..., Array]:
-    def compute(like: Array, X: Any, Y: Any = None, **options: Any) -> Array:
-        return device_distances(like, X, Y, metric, **options)
-
-    return compute
-
-
 def _euclidean(
     like: Array,
     X: Any,
@@ -268,14 +261,14 @@ def _paired_distances(like: Array, X: Any, Y: Any, *, metric: Any = "euclidean",
 PAIR_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     theirs.additive_chi2_kernel: _kernel_function("additive_chi2"),
     theirs.chi2_kernel: _kernel_function("chi2"),
-    theirs.cosine_distances: _distance_function("cosine"),
+    theirs.cosine_distances: partial(device_distances, metric="cosine"),
     theirs.cosine_similarity: _kernel_function("cosine"),
     theirs.euclidean_distances: _euclidean,
-    theirs.haversine_distances: _distance_function("haversine"),
+    theirs.haversine_distances: partial(device_distances, metric="haversine"),
     theirs.laplacian_kernel: _kernel_function("laplacian"),
     theirs.linear_kernel: _kernel_function("linear"),
-    theirs.manhattan_distances: _distance_function("manhattan"),
-    theirs.nan_euclidean_distances: _distance_function("nan_euclidean"),
+    theirs.manhattan_distances: partial(device_distances, metric="manhattan"),
+    theirs.nan_euclidean_distances: partial(device_distances, metric="nan_euclidean"),
     theirs.pairwise_distances: device_distances,
     theirs.pairwise_distances_chunked: distance_chunks,
     theirs.pairwise_distances_argmin: lambda like, X, Y, **options: _nearest(like, X, Y, **options)[0],

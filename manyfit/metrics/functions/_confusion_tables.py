@@ -32,7 +32,12 @@ from manyfit.metrics.kernels.labels._counts import (
     label_presence,
     ratio,
 )
-from manyfit.metrics.kernels.labels._precision_recall import counts_by_sample, label_places, select_labels
+from manyfit.metrics.kernels.labels._precision_recall import (
+    counts_by_sample,
+    label_places,
+    select_labels,
+    take_columns,
+)
 
 Array = Any
 
@@ -177,14 +182,9 @@ def _select_cells(cells: Array, places: list[int]) -> Array:
 
     If a label is given several times, scikit-learn counts the last one.
     """
-    xp, K = array_namespace(cells), cells.shape[0]
     last = {place: i for i, place in enumerate(places)}
-    index = [place if last[place] == i else K for i, place in enumerate(places)]
-    index = to_device_of(np.asarray(index, dtype=np.int64), cells)
-    for axis in (0, 1):
-        nothing = xp.zeros_like(xp.take(cells, index[:1] * 0, axis=axis))
-        cells = xp.take(xp.concat([cells, nothing], axis=axis), index, axis=axis)
-    return cells
+    index = [place if last[place] == i else cells.shape[0] for i, place in enumerate(places)]
+    return take_columns(take_columns(cells, index).T, index).T
 
 
 def _likelihood_ratios(rows: LabelRows, *, labels: Any, **options: Any) -> tuple[Array, Array]:

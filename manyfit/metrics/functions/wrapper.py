@@ -9,7 +9,7 @@ import numpy as np
 import sklearn
 import sklearn.metrics
 
-from manyfit._compat import check_metric_options, scorer_parts
+from manyfit._compat import check_metric_options, negative_likelihood_ratio, positive_likelihood_ratio
 from manyfit.arrays import (
     array_namespace,
     array_of_frame,
@@ -245,11 +245,9 @@ def _all() -> dict[str, Callable[..., Any]]:
         for name, function in vars(sklearn.metrics).items()
         if name in sklearn.metrics.__all__ and name not in NOT_METRICS and inspect.isfunction(function)
     ]
-    scorers = [scorer_parts(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
     # Two scorers have metrics that are not public.
-    scorer_metrics = [scorer[0] for scorer in scorers if scorer is not None]
-    functions: dict[str, Any] = {f.__name__: f for f in [*public, *scorer_metrics]}
-    return {name: wrap_function(f) for name, f in functions.items()}
+    functions = [*public, positive_likelihood_ratio, negative_likelihood_ratio]
+    return {function.__name__: wrap_function(function) for function in functions}
 
 
 FUNCTIONS = _all()

@@ -40,15 +40,10 @@ def deviance_explained(power: float) -> SearchMetric:
 def explained_power(estimator: Any) -> float | None:
     """The power of the deviance that scikit-learn's class scores by, from 1 to 2 with a logarithmic link."""
     served = public_name(sklearn_class_of(type(estimator)))
-    if served == "sklearn.linear_model.PoissonRegressor":
-        power: Any = 1
-    elif served == "sklearn.linear_model.GammaRegressor":
-        power = 2
-    elif served == "sklearn.linear_model.TweedieRegressor" and estimator.link in ("auto", "log"):
-        power = estimator.power
-    else:
-        return None
-    return float(power) if 1 <= power <= 2 else None
+    powers = {"sklearn.linear_model.PoissonRegressor": 1.0, "sklearn.linear_model.GammaRegressor": 2.0}
+    if served == "sklearn.linear_model.TweedieRegressor" and estimator.link in ("auto", "log"):
+        return float(estimator.power) if 1 <= estimator.power <= 2 else None
+    return powers.get(served)
 
 
 def _prepare(power: float, truth: ScoredTargets, predicted: Array) -> tuple[Targets, Reader] | None:

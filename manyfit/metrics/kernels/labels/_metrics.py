@@ -4,6 +4,7 @@ They have scikit-learn's values for undefined scores, without its warnings.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -162,33 +163,30 @@ def _kappa_of(table: Table, ranks: Any, weights: str | None, undefined: float) -
     return nan_where(scores, refused)
 
 
-def _likelihood_ratio(positive: bool) -> Callable[[Targets, Array], Array]:
-    """The kernel of a likelihood ratio of scikit-learn's scorers."""
+def _likelihood_ratio(targets: Targets, P: Array, *, positive: bool) -> Array:
+    """A likelihood ratio of scikit-learn's scorers."""
+    _require_one_label(targets, "class_likelihood_ratios")
+    if targets.weight is not None:
+        raise Unsupported("the likelihood ratios of scikit-learn's scorers take no weights")
+    scores = score_tables(partial(_likelihood_ratio_of, positive), targets, P)
+    return nan_where(scores, refused_settings(targets, P))
 
-    def kernel(targets: Targets, P: Array) -> Array:
-        _require_one_label(targets, "class_likelihood_ratios")
-        if targets.weight is not None:
-            raise Unsupported("the likelihood ratios of scikit-learn's scorers take no weights")
-        return nan_where(score_tables(scores, targets, P), refused_settings(targets, P))
 
-    def scores(table: Table) -> Array:
-        cells = table.cells
-        xp = array_namespace(cells)
-        present = table.in_truth | table.in_predicted
-        # The two labels of a setting; they differ between settings if there are more classes.
-        rank = xp.cumulative_sum(as_floating(present, cells), axis=1)
-        no, yes = (as_floating((rank == k) & present, cells) for k in (1, 2))
+def _likelihood_ratio_of(positive: bool, table: Table) -> Array:
+    xp, cells = array_namespace(table.cells), table.cells
+    present = table.in_truth | table.in_predicted
+    # The two labels of a setting; they differ between settings if there are more classes.
+    rank = xp.cumulative_sum(as_floating(present, cells), axis=1)
+    no, yes = (as_floating((rank == k) & present, cells) for k in (1, 2))
 
-        def cell(true: Array, predicted: Array) -> Array:
-            return xp.sum(cells * true[:, :, None] * predicted[:, None, :], axis=(1, 2))
+    def cell(true: Array, predicted: Array) -> Array:
+        return xp.sum(cells * true[:, :, None] * predicted[:, None, :], axis=(1, 2))
 
-        tn, fp, fn, tp = cell(no, no), cell(no, yes), cell(yes, no), cell(yes, yes)
-        a, b = (tp, fp) if positive else (fn, tn)
-        # 1 for an empty denominator, as in scikit-learn's scorers; NaN without positives.
-        found = xp.where(b == 0, xp.ones_like(b), ratio(a * (tn + fp), b * (tp + fn), np.nan))
-        return nan_where(found, rank[:, -1] != 2)
-
-    return kernel
+    tn, fp, fn, tp = cell(no, no), cell(no, yes), cell(yes, no), cell(yes, yes)
+    a, b = (tp, fp) if positive else (fn, tn)
+    # 1 for an empty denominator, as in scikit-learn's scorers; NaN without positives.
+    found = xp.where(b == 0, xp.ones_like(b), ratio(a * (tn + fp), b * (tp + fn), np.nan))
+    return nan_where(found, rank[:, -1] != 2)
 
 
 LABEL_METRICS: dict[Callable[..., Any], MetricKernel] = {
@@ -200,8 +198,8 @@ LABEL_METRICS: dict[Callable[..., Any], MetricKernel] = {
     cohen_kappa_score: MetricKernel(
         _kappa, "labels", {"labels": None, "weights": None, "replace_undefined_by": np.nan}
     ),
-    positive_likelihood_ratio: MetricKernel(_likelihood_ratio(positive=True), "labels"),
-    negative_likelihood_ratio: MetricKernel(_likelihood_ratio(positive=False), "labels"),
+    positive_likelihood_ratio: MetricKernel(partial(_likelihood_ratio, positive=True), "labels"),
+    negative_likelihood_ratio: MetricKernel(partial(_likelihood_ratio, positive=False), "labels"),
     **PRECISION_RECALL_METRICS,
     **AGREEMENT_METRICS,
 }

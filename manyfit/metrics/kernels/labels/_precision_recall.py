@@ -1,6 +1,7 @@
 """Precision, recall, F and Jaccard scores of many settings at once."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,34 +53,31 @@ def fbeta(beta: float) -> Measure:
     return measure
 
 
-def _kernel(measure: Measure | None) -> Callable[..., Array]:
+def _score(
+    measure: Measure | None,
+    targets: Targets,
+    P: Array,
+    *,
+    labels: Any,
+    pos_label: Any,
+    average: str | None,
+    zero_division: Any,
+    beta: float = 1.0,
+) -> Array:
     """The kernel of a measure; None is the F score, whose `beta` is an option."""
-
-    def kernel(
-        targets: Targets,
-        P: Array,
-        *,
-        labels: Any,
-        pos_label: Any,
-        average: str | None,
-        zero_division: Any,
-        beta: float = 1.0,
-    ) -> Array:
-        if average not in AVERAGES:
-            raise Unsupported(f"average={average!r}")
-        chosen = fbeta(beta) if measure is None else measure
-        undefined = value_of_undefined(zero_division)
-        refused = refused_settings(targets, P)
-        if average == "samples":
-            return nan_where(_by_sample(targets, P, chosen, labels, undefined), refused)
-        counts = count_labels(targets, P)
-        if average == "binary":
-            scores = _one_label(targets, counts, chosen, pos_label, undefined)
-        else:
-            scores = _averaged(targets, counts, chosen, labels, average, undefined)
-        return nan_where(scores, refused)
-
-    return kernel
+    if average not in AVERAGES:
+        raise Unsupported(f"average={average!r}")
+    measure = fbeta(beta) if measure is None else measure
+    undefined = value_of_undefined(zero_division)
+    refused = refused_settings(targets, P)
+    if average == "samples":
+        counts = counts_by_sample(targets, P, labels)
+        scores = mean_of_counted(measure(counts, undefined), float_weight(targets, P), counts.present)
+    elif average == "binary":
+        scores = _one_label(targets, count_labels(targets, P), measure, pos_label, undefined)
+    else:
+        scores = _averaged(targets, count_labels(targets, P), measure, labels, average, undefined)
+    return nan_where(scores, refused)
 
 
 def value_of_undefined(zero_division: Any) -> float:
@@ -113,14 +111,15 @@ def _place(classes: Any, label: Any) -> int:
 
 def select_labels(counts: Counts, places: list[int]) -> Counts:
     """Counts of labels at some places, in their order; one place past the last has no rows."""
-    xp = array_namespace(counts.hits)
-    index = to_device_of(np.asarray(places, dtype=np.int64), counts.hits)
+    return Counts(*(take_columns(part, places) for part in counts))
 
-    def take(values: Array) -> Array:
-        none = xp.zeros((values.shape[0], 1), dtype=values.dtype, device=device(values))
-        return xp.take(xp.concat([values, none], axis=1), index, axis=1)
 
-    return Counts(*map(take, counts))
+def take_columns(values: Array, places: list[int]) -> Array:
+    """Columns of a matrix at some places; one place past the last is empty."""
+    xp = array_namespace(values)
+    index = to_device_of(np.asarray(places, dtype=np.int64), values)
+    none = xp.zeros((values.shape[0], 1), dtype=values.dtype, device=device(values))
+    return xp.take(xp.concat([values, none], axis=1), index, axis=1)
 
 
 def _averaged(
@@ -191,18 +190,12 @@ def counts_by_sample(targets: Targets, P: Array, labels: Any) -> Counts:
     return Counts(total(true & chosen), predicted, xp.broadcast_to(total(true), predicted.shape), everywhere)
 
 
-def _by_sample(targets: Targets, P: Array, measure: Measure, labels: Any, undefined: float) -> Array:
-    """Means of the scores of rows of indicators."""
-    counts = counts_by_sample(targets, P, labels)
-    return mean_of_counted(measure(counts, undefined), float_weight(targets, P), counts.present)
-
-
 _OPTIONS = {"labels": None, "pos_label": 1, "average": "binary", "zero_division": "warn"}
 
 PRECISION_RECALL_METRICS: dict[Callable[..., Any], MetricKernel] = {
-    f1_score: MetricKernel(_kernel(None), "labels", _OPTIONS),
-    fbeta_score: MetricKernel(_kernel(None), "labels", {**_OPTIONS, "beta": 1.0}),
-    jaccard_score: MetricKernel(_kernel(_jaccard), "labels", _OPTIONS),
-    precision_score: MetricKernel(_kernel(precision), "labels", _OPTIONS),
-    recall_score: MetricKernel(_kernel(recall), "labels", _OPTIONS),
+    f1_score: MetricKernel(partial(_score, None), "labels", _OPTIONS),
+    fbeta_score: MetricKernel(partial(_score, None), "labels", {**_OPTIONS, "beta": 1.0}),
+    jaccard_score: MetricKernel(partial(_score, _jaccard), "labels", _OPTIONS),
+    precision_score: MetricKernel(partial(_score, precision), "labels", _OPTIONS),
+    recall_score: MetricKernel(partial(_score, recall), "labels", _OPTIONS),
 }
