@@ -88,9 +88,10 @@ class ClassMomentStrategy(DataStrategy):
         return group
 
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
+        scorings = {group.candidates: context.scoring_of(group) for group in groups}
         data = context.data.for_iterations(groups[0].prototype, ())  # the same for all groups
         for together in _by_sums(groups):
-            steps, scorings = together[0].steps, [context.scoring_of(group) for group in together]
+            steps = together[0].steps
             passes = context.data.passes_to_fit(steps) if steps else 0
             folds = ClassedFolds(data)
             if steps and not passes:
@@ -103,8 +104,8 @@ class ClassMomentStrategy(DataStrategy):
                     except Exception as error:
                         outcome.leave([(c, i) for group in together for c in group.candidates], error)
                         continue
-                for group, scoring in zip(together, scorings, strict=True):
-                    _answer(group, scoring, i, folds, context, outcome)
+                for group in together:
+                    _answer(group, scorings[group.candidates], i, folds, context, outcome)
                 outcome.rows_read += round((passes + folds.passes) * n) if passes else 0
             outcome.rows_read += 0 if passes else round(folds.passes * n)
 
