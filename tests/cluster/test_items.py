@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -326,10 +327,11 @@ def test_little_data_are_one_task(client, seen):
     assert [(item.strategy.kind, len(item.pairs)) for item in items] == [("moments", 10)]
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("model", "grid", "kind"),
     [
+        (GaussianNB(), {"var_smoothing": [1e-9, 1e-3, 0.1]}, "class moments"),
         (Ridge(), {"alpha": [0.1, 1.0]}, "moments"),
         (LogisticRegression(), {"C": C}, "shared iterations"),
         (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": [0.1, 1.0]}, "shared in folds"),

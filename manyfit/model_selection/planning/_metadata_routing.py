@@ -47,8 +47,7 @@ def require_scored_by_last_step(model: Any, params: Mapping[str, Any]) -> None:
 
     A Pipeline routes `sample_weight` even without a value, and raises if no step requests or refuses it.
     """
-    if routing_enabled():
-        _only_weights(_routed(model, "score", _not_none(params)))
+    _only_weights(_routed(model, "score", _not_none(params)))
 
 
 def _not_none(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from manyfit.model_selection.planning.steps._encoded_columns import reads_column
 from manyfit.model_selection.planning.steps._order import build_candidate, step_order
 from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import can_be_shared
-from manyfit.model_selection.strategies._class_moments import CLASS_MOMENTS, class_data
+from manyfit.model_selection.strategies._class_moments import CLASS_MOMENTS
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, SHARED_STEPS
 from manyfit.model_selection.strategies._iterations import ITERATIONS
@@ -98,7 +98,7 @@ class _Planner:
         shared = [group for group in self.groups if group.strategy.shares_fits]
         summed = [moment_data(group, facts.data) for group in shared if group.strategy == MOMENTS]
         counted = [group for group in shared if group.strategy == CLASS_MOMENTS]
-        summed += [class_data(group, facts.data) for group in counted if not group.steps]
+        summed += [facts.data.for_iterations(one.prototype, ()) for one in counted if not one.steps]
         refit_places: tuple[WorkPlace, ...] = ()
         if facts.on_device:
             places = WorkPlaces(job)

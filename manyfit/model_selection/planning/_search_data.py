@@ -236,7 +236,8 @@ class SearchData:
         k, X = self.job.splits.n_splits, data.X
         n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
         entries = round(X.nnz * n_train / X.shape[0]) if X.nnz is not None else None
-        classes = n_classes(estimator, data.y)
+        # y of a device is copied to the host when it is read.
+        classes = n_classes(estimator, data.y) if is_classifier(estimator) else 0
         n_test, codes = X.shape[0] - n_train, X.entries_a_row if isinstance(X, MixedRows) else None
         return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries, n_test, codes)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.model_selection.results._simpler import direction, simplest, standard_errors
+from manyfit.model_selection.results._simpler import direction, read_folds, simplest, standard_errors
 
 Floats = NDArray[np.float64]
 Way = Literal["smaller", "larger"]
@@ -35,8 +35,8 @@ class Choice:
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """The row of the setting to refit; of a halving search, from its last round."""
-        key = _MEAN + self._metric(cv_results)
-        every = np.asarray(cv_results[key], dtype=float)
+        metric = self._metric(cv_results)
+        every = np.asarray(cv_results[_MEAN + metric], dtype=float)
         rows = np.arange(len(every))
         if "iter" in cv_results:
             rounds = np.asarray(cv_results["iter"])
@@ -45,9 +45,9 @@ class Choice:
         if np.isnan(mean).all():
             return int(rows[0])
         best = int(np.nanargmax(mean))
-        tolerance = (
-            self._error_of(cv_results, key, int(rows[best])) if self.tolerance is None else self.tolerance
-        )
+        tolerance = self.tolerance
+        if tolerance is None:
+            tolerance = np.nan_to_num(standard_errors(read_folds(cv_results, metric)[rows])[best])
         columns = self.columns(cv_results, rows)
         return int(rows[simplest(columns, mean, best, float(mean[best] - tolerance))])
 
@@ -66,13 +66,6 @@ class Choice:
         given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "name"}
         shown = [f"{name}={value!r}" for name, value in given.items() if value is not None]
         return f"{self.name}({', '.join(shown)})"
-
-    @staticmethod
-    def _error_of(results: Mapping[str, Any], key: str, row: int) -> float:
-        name = key.removeprefix("mean_")
-        columns = [one for one in results if one.startswith("split") and one.partition("_")[2] == name]
-        folds = [np.asarray(results[one])[row] for one in columns]
-        return float(np.nan_to_num(standard_errors(np.array([folds], dtype=float))[0]))
 
 
 @dataclass(frozen=True, repr=False)

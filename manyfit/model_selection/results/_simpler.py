@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from itertools import count, takewhile
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,13 @@ def simplest(complexity: NDArray[np.float64], mean: NDArray[np.float64], best: i
     for column in complexity.T:
         good = good[column[good] == column[good].min()]
     return best if best in good else int(good[np.argmax(mean[good])])
+
+
+def read_folds(results: Mapping[str, Any], metric: str, role: str = "test") -> NDArray[np.float64]:
+    """Scores of all splits by a metric in `cv_results_`, (n_settings, n_splits)."""
+    names = (f"split{i}_{role}_{metric}" for i in count())
+    columns = [np.asarray(results[name], dtype=float) for name in takewhile(results.__contains__, names)]
+    return np.column_stack(columns)
 
 
 def standard_errors(folds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,12 +9,11 @@ import numpy as np
 
 from manyfit.arrays import is_xp_array
 from manyfit.families import ClassSums, require_valid_answers
-from manyfit.folds import ChunkRows, ClassedFolds, FoldedMatrix, Unsupported
+from manyfit.folds import ChunkRows, ClassedFolds, Unsupported
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._parameter_checks import check_sparse_step
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._score_answers import score_on_host
@@ -61,7 +60,7 @@ class ClassMomentStrategy(DataStrategy):
         if batch.spec.steps:
             facts.checks.require(batch.spec, check_sparse_step, True)
         group, scoring = self.group_of(batch, facts)
-        data = class_data(group, facts.data)
+        data = facts.data.for_iterations(group.prototype, ())
         if reads.counts:
             if data.X.nnz is None:
                 name = batch.spec.final.cls.__name__
@@ -89,9 +88,10 @@ class ClassMomentStrategy(DataStrategy):
         return group
 
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
-        data = class_data(groups[0], context.data)
+        scorings = {group.candidates: context.scoring_of(group) for group in groups}
+        data = context.data.for_iterations(groups[0].prototype, ())  # the same for all groups
         for together in _by_sums(groups):
-            steps, scorings = together[0].steps, [context.scoring_of(group) for group in together]
+            steps = together[0].steps
             passes = context.data.passes_to_fit(steps) if steps else 0
             folds = ClassedFolds(data)
             if steps and not passes:
@@ -104,8 +104,8 @@ class ClassMomentStrategy(DataStrategy):
                     except Exception as error:
                         outcome.leave([(c, i) for group in together for c in group.candidates], error)
                         continue
-                for group, scoring in zip(together, scorings, strict=True):
-                    _answer(group, scoring, i, folds, context, outcome)
+                for group in together:
+                    _answer(group, scorings[group.candidates], i, folds, context, outcome)
                 outcome.rows_read += round((passes + folds.passes) * n) if passes else 0
             outcome.rows_read += 0 if passes else round(folds.passes * n)
 
@@ -123,14 +123,6 @@ def _by_sums(groups: Sequence[Group]) -> list[list[Group]]:
         key = repr(getattr(group.prototype, "binarize", None)), tuple(step.key for step in group.steps)
         found.setdefault(key, []).append(group)
     return list(found.values())
-
-
-def class_data(group: Group, data: SearchData) -> FoldedMatrix:
-    """The matrix whose rows are summed within classes, the same for all groups."""
-    try:
-        return data.for_iterations(group.prototype, ())
-    except IndexError as why:  # of the splits
-        raise Unsupported(str(why)) from why
 
 
 def _answer(

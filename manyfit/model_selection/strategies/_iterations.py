@@ -103,8 +103,9 @@ class IterationStrategy(DataStrategy):
 
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
         (group,) = groups
+        scoring = context.scoring_of(group)  # whose weights the data have
         data = context.data.for_iterations(group.prototype, group.steps)
-        together, steps, scoring = [list(range(data.n_splits))], group.steps, context.scoring_of(group)
+        together, steps = [list(range(data.n_splits))], group.steps
         is_sparse = bool(steps) and context.data.has_sparse_chunks
         passes = context.data.passes_to_fit(steps) if is_sparse else 0
         if passes:

@@ -19,7 +19,6 @@ from manyfit.model_selection.planning._cost_checks import require_memory
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._class_moments import class_data
 from manyfit.model_selection.strategies._left_out_rows import note_scores
 from manyfit.model_selection.strategies._score_answers import (
     blocks_of_settings,
@@ -54,7 +53,7 @@ class LeftOutStrategy(DataStrategy):
         if options.return_train_score:
             raise Unsupported("training scores are asked for")
         group, _ = self.group_of(batch, facts)
-        data = class_data(group, facts.data)
+        data = facts.data.for_iterations(group.prototype, ())
         if not isinstance(data.X, NumPyRows) or data.X.dtype != np.float64:
             raise Unsupported("X is no dense matrix of float64")
         n, width = data.X.shape[0], max(len(np.unique(data.y)) if is_classifier(group.prototype) else 1, 1)
@@ -72,7 +71,8 @@ class LeftOutStrategy(DataStrategy):
 
     def answer(self, groups: Sequence[Group], context: RunContext, outcome: TaskResult) -> None:
         start, options, (group,) = time.perf_counter(), context.job.options, groups
-        scoring, data, family = context.scoring_of(group), class_data(group, context.data), group.family
+        scoring, family = context.scoring_of(group), group.family
+        data = context.data.for_iterations(group.prototype, ())
         assert isinstance(family, LeavesRowsOut)
         rows = np.concatenate([data.splits.indices(i)[1] for i in range(data.n_splits)])
         X = data.X.take(slice(0, len(data.y)))

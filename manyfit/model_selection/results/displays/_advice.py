@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import is_bound_of
+from manyfit.model_selection.results._simpler import read_folds
 from manyfit.model_selection.results.displays._paired_tests import standard_errors, test_train_ratio
 from manyfit.model_selection.results.displays._parameters import Parameter, number_text, read_parameters
 
@@ -41,9 +42,7 @@ def advise(search: Any, results: Mapping[str, Any], metric: str | None, X: Any) 
     # A value that only the settings without a score, or of earlier rounds, go beyond is no edge.
     ends = {n: one for n, one in parameters.items() if _reaches_an_end(one, listed[n], int(best[0]))}
     lines += _edges(search, ends, mean, int(best[0]), _width(X))
-    folds = np.column_stack(
-        [np.asarray(results[f"split{i}_test_{metric}"], dtype=float)[rows] for i in range(search.n_splits_)]
-    )
+    folds = read_folds(results, metric)[rows]
     return lines + _noise(folds, int(best[0]), test_train_ratio(search, search.n_splits_))
 
 

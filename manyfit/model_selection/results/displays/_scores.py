@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
-from manyfit.model_selection.results._simpler import standard_errors
+from manyfit.model_selection.results._simpler import read_folds, standard_errors
 from manyfit.model_selection.results.displays._parameters import Parameter, read_parameters, value_key
 
 Floats = NDArray[np.float64]
@@ -115,8 +115,8 @@ def read_scores(search: Any, metric: str | None, display: str) -> SearchScores:
         params,
         np.arange(len(mean)),
         mean,
-        _folds(results, "test", metric),
-        _folds(results, "train", metric) if f"split0_train_{metric}" in results else None,
+        read_folds(results, metric),
+        read_folds(results, metric, "train") if f"split0_train_{metric}" in results else None,
         _best(search, metric, mean),
         resource,
         rounds,
@@ -151,12 +151,6 @@ def _metric(search: Any, metric: str | None, display: str) -> str:
 def _name(search: Any, metric: str) -> str:
     scoring = getattr(search, "scoring", None)
     return scoring if metric == "score" and isinstance(scoring, str) else metric
-
-
-def _folds(results: Mapping[str, Any], kind: str, metric: str) -> Floats:
-    n_splits = sum(key.startswith("split") and key.endswith(f"_{kind}_{metric}") for key in results)
-    columns = (results.get(f"split{i}_{kind}_{metric}") for i in range(n_splits))
-    return np.column_stack([np.asarray(column, dtype=float) for column in columns if column is not None])
 
 
 def _best(search: Any, metric: str, mean: Floats) -> int:

@@ -108,26 +108,21 @@ def _copy_on_write() -> bool:
     return int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
 
 
-def _lock(X: np.ndarray) -> None:
-    """Make the memory of an array read-only for good: no view of it can be made writeable again."""
-    memory_owner(X).flags.writeable = False
-
-
 def _lock_frame(frame: Any) -> None:
-    """Lock the memory of a frame.
+    """Make the memory of a frame read-only for good: no view of it can be made writeable again.
 
     scikit-learn (check_array, force_writeable) makes the read-only array that pandas shows of a frame
     writeable, unless its memory is read-only: then it copies.
     """
     if frame.ndim == 1:
         if isinstance(frame.dtype, np.dtype):
-            _lock(frame.to_numpy())
+            memory_owner(frame.to_numpy()).flags.writeable = False
         return
     dtypes = list(frame.dtypes)
     if dtypes and isinstance(dtypes[0], np.dtype) and len(set(dtypes)) == 1:
         whole = frame.to_numpy()
         if np.may_share_memory(whole, frame.iloc[:, 0].to_numpy()):  # one block of memory
-            _lock(whole)
+            memory_owner(whole).flags.writeable = False
             return
     for j in range(len(dtypes)):
         _lock_frame(frame.iloc[:, j])

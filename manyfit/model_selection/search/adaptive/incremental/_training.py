@@ -240,7 +240,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         for prefix, (schedule, some) in drawn.items():
             names = [f"{prefix}{j}" if prefix else j for j in range(len(some))]
             for name, one in zip(names, some, strict=True):
-                pool.add(name, one, self._model(one))
+                pool.add(name, one, build_setting(self.estimator, one))
             groups[prefix] = schedule, names
         return pool, groups
 
@@ -303,9 +303,6 @@ class IncrementalSearch(SklearnBaseSearchCV):
         router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         return router
 
-    def _model(self, params: Mapping[str, Any]) -> Any:
-        return build_setting(self.estimator, params)
-
     def _finish(self, pool: ModelPool) -> None:
         """Set the attributes that tell the result."""
         self.history_, self.model_history_, self.report_ = pool.history, pool.records, pool.report
@@ -314,7 +311,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
         best = models[self.best_index_][-1]
         self.best_score_, self.best_params_ = best["score"], best["params"]
         start = time.perf_counter()
-        again = None if self.cv is None else self._model(self.best_params_)
+        again = None if self.cv is None else build_setting(self.estimator, self.best_params_)
         self.best_estimator_ = pool.model(best["model_id"], all_rows=again)
         if again is not None:
             self.refit_time_ = time.perf_counter() - start
