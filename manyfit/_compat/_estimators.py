@@ -54,12 +54,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 COLUMN_TRANSFORMER_REMAINDER = "_remainder"
 
 
-def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
-    """scikit-learn's decorator of ``fit``, typed so that it keeps the type of the method."""
-    decorate: Callable[[Function], Function] = _fit_context(
-        prefer_skip_nested_validation=prefer_skip_nested_validation
-    )
-    return decorate
+def fit_context(fit: Function) -> Function:
+    """Decorate a ``fit`` as scikit-learn does where estimators inside are validated by their own."""
+    return _fit_context(prefer_skip_nested_validation=False)(fit)  # type: ignore[no-any-return]
 
 
 def column_indices(X: Any, key: Any) -> list[int]:

@@ -79,18 +79,13 @@ def scorer_parts(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any]
     return scorer._score_func, float(scorer._sign), dict(scorer._kwargs), scorer._response_method
 
 
-def replace_metric(
-    scorer: Any, metric: Callable[..., Any], prepare: Callable[[Any, str], Any] | None = None
-) -> Any:
+def replace_metric(scorer: Any, metric: Callable[..., Any], prepare: Callable[[Any, str], Any]) -> Any:
     """A copy of a scorer made by ``make_scorer``, with another metric; metadata requests are kept.
 
     ``prepare(estimator, response_method)`` returns the estimator that predicts.
     """
     copied = copy.copy(scorer)
-    copied._score_func = metric
-    if prepare is not None:
-        copied.__class__ = _PreparingScorer
-        copied._prepare = prepare
+    copied.__class__, copied._score_func, copied._prepare = _PreparingScorer, metric, prepare
     return copied
 
 

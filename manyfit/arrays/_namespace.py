@@ -107,8 +107,6 @@ def _numpy(dtype: Any) -> np.dtype[Any]:
 
 def float_dtype(array: Array) -> Any:
     """The widest floating dtype of the array's device: float64, or float32 if the device has no other."""
-    if type(array) is np.ndarray:
-        return np.dtype(np.float64)
     info = array_namespace(array).__array_namespace_info__()
     dtypes = info.dtypes(device=device(array), kind="real floating")
     return dtypes.get("float64", dtypes["float32"])

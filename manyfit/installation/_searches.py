@@ -108,7 +108,7 @@ def base_of(search: Any) -> Any:
     return next((one for one in SEARCHES if isinstance(search, one)), None)
 
 
-@fit_context(prefer_skip_nested_validation=False)  # its errors name the class of the search itself
+@fit_context  # its errors name the class of the search itself
 def _run_shadow(
     search: Any, base: type, settings: Settings, X: Any, y: Any, params: Mapping[str, Any]
 ) -> None:

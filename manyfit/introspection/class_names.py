@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
 from importlib import import_module
-from threading import local
 from typing import Any, Generic, TypeVar
 
+from manyfit._config import set_in_block
+
 T = TypeVar("T")
+# Whether a table imports a module, of all tables: a module for one may import modules for others.
+_importing: ContextVar[bool] = ContextVar("manyfit_importing", default=False)
 
 # Methods whose results families and steps give without calling them.
 _METHODS = (
@@ -57,8 +61,6 @@ class ClassTable(Generic[T]):
     its module, which registers what serves it. The class is served as long as its methods are its own.
     """
 
-    _imports = local()  # of all tables: a module for one may import modules for others
-
     def __init__(self, modules: Mapping[str, str]) -> None:
         self.modules = modules
         self._served: dict[type, T] = {}
@@ -69,23 +71,17 @@ class ClassTable(Generic[T]):
         if module is None:
             return self._served.get(cls)
         if cls not in self._served:
-            outer, self._imports.run = self._is_importing(), True
-            try:
+            with set_in_block(_importing, True):
                 import_module(module)  # another thread that imports it is waited for
-            finally:
-                self._imports.run = outer
         return self._served.get(cls) if has_own_methods(cls) else None
 
     def register(self, served: T, *classes: type) -> None:
         """Let an object serve classes, in place of any that does."""
         for cls in classes:
-            if self._is_importing() and public_name(cls) not in self.modules:
+            if _importing.get() and public_name(cls) not in self.modules:
                 continue  # another class stands in the place of scikit-learn's
             self.get(cls)  # or the import would later replace it
             self._served[cls] = served
-
-    def _is_importing(self) -> bool:
-        return getattr(self._imports, "run", False)
 
     def remove(self, served: T, *classes: type) -> None:
         """Let classes be served by nothing, where this object serves them."""

@@ -29,10 +29,7 @@ def is_gpu_object(value: Any) -> bool:
 
 def has_gpu_params(params: Mapping[str, Any]) -> bool:
     """Whether parameters, with those of inner estimators, make an estimator compute on a GPU."""
-    return any(
-        is_gpu_object(value) or _chooses_gpu(name, value) or has_gpu_params(params_of(value))
-        for name, value in params.items()
-    )
+    return any(_chooses_gpu(name, value) or needs_gpu(value) for name, value in params.items())
 
 
 def _chooses_gpu(name: str, value: Any) -> bool:

@@ -40,7 +40,7 @@ from manyfit.introspection.object_state import (
     object_state,
 )
 
-__all__ = ["Digester", "ProcessDigester", "Unkeyable"]
+__all__ = ["Digester", "Unkeyable"]
 
 _BY_NAME = (
     types.BuiltinFunctionType,
@@ -270,16 +270,6 @@ class Digester:
                 if not found:
                     raise
         return digest_of_parts("class", *parts)
-
-
-class ProcessDigester(Digester):
-    """Digests for one process, in which functions and classes are known by identity."""
-
-    def _function(self, function: types.FunctionType) -> bytes:
-        return digest_of_parts("function", str(id(function)).encode())
-
-    def _class(self, cls: type) -> bytes:
-        return digest_of_parts("class", str(id(cls)).encode())
 
 
 def _params_elsewhere(thing: Any) -> dict[str, Any]:

@@ -151,9 +151,5 @@ def _layout(frame: Any) -> list[tuple[Any, ...]]:
             values = column.to_numpy()
             memory = memory_owner(values)
             piece = pieces.setdefault(id(memory), len(pieces))
-            found.append((piece, _address(values) - _address(memory), values.strides))
+            found.append((piece, values.ctypes.data - memory.ctypes.data, values.strides))
     return found
-
-
-def _address(X: np.ndarray) -> int:
-    return int(X.__array_interface__["data"][0])

@@ -17,7 +17,6 @@ from manyfit.cluster.pool.run import client_for
 from manyfit.cluster.pool.worker_monitor import no_worker_error, select_workers
 from manyfit.cluster.worker.content_pickle import APART_BYTES
 from manyfit.cluster.worker.task_context import worker_of_thread
-from manyfit.introspection.gpu_support import needs_gpu
 from manyfit.joblib_backend._options import CALL_OPTIONS, DeviceOption, Options, check_option
 
 if TYPE_CHECKING:
@@ -232,10 +231,9 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         from manyfit.joblib_backend._parallel_call import ParallelCall
 
         drop_ready_batches(self.parallel)
-        resources = self._resources()
         options = Options(
             n_jobs=self.parallel.n_jobs,
-            resources=resources,
+            resources=self._resources(),
             worker_names=self.workers,
             priority=self._depth,  # tasks that others wait for run first
             apart_bytes=self.apart_bytes,
@@ -244,8 +242,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             no_worker_timeout=self.wait_for_workers_timeout,
             device=self.device,
         )
-        check = (lambda value: False) if resources else needs_gpu
-        self._call = ParallelCall(self._client(), options, check)
+        self._call = ParallelCall(self._client(), options)
 
     def submit(self, func: Any, callback: Callable[[Any], None]) -> None:
         """Run a batch, and call back with its result or error.

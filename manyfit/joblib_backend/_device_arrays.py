@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 from distributed import Worker
-from sklearn import clone, config_context, get_config
+from sklearn import config_context, get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES, is_fit_and_score, unwrap_delayed
 from manyfit.arrays import default_gpu
 from manyfit.cluster.worker.fetch import to_worker_device
-from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.composites import build_setting, pipeline_steps
 from manyfit.introspection.gpu_support import supports_array_api, supports_device_data_natively
 from manyfit.joblib_backend._batch_result import HostResult
 
@@ -132,7 +132,7 @@ def _with_parameters(estimator: Any, parameters: Mapping[str, Any] | None) -> An
     if not parameters:
         return estimator
     try:
-        return clone(estimator).set_params(**clone(parameters, safe=False))
+        return build_setting(estimator, parameters)
     except Exception:  # the call will raise it
         return estimator
 

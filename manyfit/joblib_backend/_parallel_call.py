@@ -19,6 +19,7 @@ from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.pool.tasks import Call, Task, TaskOutcome
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import make_wanted_check, worker_of_thread
+from manyfit.introspection.gpu_support import needs_gpu
 from manyfit.joblib_backend._batch_pickle import BatchPacker, Calls, PackedBatch
 from manyfit.joblib_backend._batch_result import BatchResult, read_result
 from manyfit.joblib_backend._options import Options
@@ -40,12 +41,11 @@ class Batch:
 class ParallelCall:
     """Runs the batches of one call of Parallel on a pool of tasks.
 
-    A thread of its own calls joblib back, which then reads the caller's generator of tasks. `needs_gpu` says
-    whether an argument has its call need a GPU.
+    A thread of its own calls joblib back, which then reads the caller's generator of tasks.
     """
 
-    def __init__(self, client: Client, options: Options, needs_gpu: Callable[[Any], bool]) -> None:
-        self._options, self._needs_gpu = options, needs_gpu
+    def __init__(self, client: Client, options: Options) -> None:
+        self._options = options
         self._packer, self._arguments = BatchPacker(options.apart_bytes), SharedArguments(client)
         self._pool = TaskPool(client, self, options)
         self._queue = self._pool.queue_for(options.resources)
@@ -91,7 +91,7 @@ class ParallelCall:
         resources = self._options.resources
         if not resources and self._pool.monitor.declares(GPU):
             values = (v for function, args, kwargs in calls for v in (function, *args, *kwargs.values()))
-            resources = ((GPU, 1.0),) if any(map(self._needs_gpu, values)) else ()
+            resources = ((GPU, 1.0),) if any(map(needs_gpu, values)) else ()
         return Batch(packed, callback, resources, label, len(calls))
 
     def close(self) -> None:

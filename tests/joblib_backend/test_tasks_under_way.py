@@ -122,7 +122,7 @@ def test_a_call_is_closed_once(two, monkeypatch):
     """By whichever thread is the first."""
     ended: list[Any] = []
     monkeypatch.setattr(SharedArguments, "end", lambda self: ended.append(self))
-    call = ParallelCall(two, Options(no_worker_timeout=10.0), lambda argument: False)
+    call = ParallelCall(two, Options(no_worker_timeout=10.0))
     at_once(*[call.close] * 8)
     assert len(ended) == 1
 
@@ -139,7 +139,7 @@ def test_each_batch_of_a_call_that_is_closed_is_released_once(two, monkeypatch):
 
         monkeypatch.setattr(SharedArguments, name, counted)
     monkeypatch.setattr("manyfit.joblib_backend._parallel_call.dispatch_more", lambda callback, n: None)
-    call = ParallelCall(two, Options(no_worker_timeout=10.0), lambda argument: False)
+    call = ParallelCall(two, Options(no_worker_timeout=10.0))
     nested = SequentialBackend(nesting_level=1), None
     closing = [threading.Timer(0.2, call.close) for _ in range(4)]
     for thread in closing:

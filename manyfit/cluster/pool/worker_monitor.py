@@ -69,10 +69,8 @@ class WorkerDeaths:
 class WorkerMonitor:
     """Workers of a cluster, as of the last update, and their assignment to the queues of a pool."""
 
-    def __init__(
-        self, client: Any, queues: Sequence[ResourceQueue], options: PoolOptions | None = None
-    ) -> None:
-        self._client, self._queues, self._options = client, queues, options or PoolOptions()
+    def __init__(self, client: Any, queues: Sequence[ResourceQueue], options: PoolOptions) -> None:
+        self._client, self._queues, self._options = client, queues, options
         self.address = str(getattr(client.scheduler, "address", "an unknown address"))
         self.held = HeldWorkers(client)
         self.workers: Workers = {}

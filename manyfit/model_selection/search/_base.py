@@ -105,7 +105,7 @@ class SharedSearch:
         plan: Plan = _import_run().plan_search(self, X, y, params)
         return plan
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Run the search.
 

@@ -12,7 +12,7 @@ from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import ChunkRows, Splits, is_parquet_path, is_row_source, own_row_source
 from manyfit.introspection.composites import build_setting, last_step
-from manyfit.introspection.stable_digest import ProcessDigester
+from manyfit.introspection.stable_digest import Digester
 from manyfit.model_selection.early_stopping._iterations import require_stops
 from manyfit.model_selection.job._chunk_inputs import IndexedRows, load_inputs, read_for_shared_fits
 from manyfit.model_selection.job._job import Job, Options
@@ -118,7 +118,7 @@ def fingerprint(setup: Setup) -> str | None:
 
 def _digest(thing: Any) -> str | None:
     try:
-        return ProcessDigester()(thing)
+        return Digester()(thing)
     except Exception:  # it cannot be pickled, or a user's method fails
         return None
 

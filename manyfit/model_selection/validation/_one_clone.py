@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from manyfit._config import set_in_block
 from manyfit.introspection.randomness import holds_generator
-from manyfit.introspection.stable_digest import ProcessDigester, Unkeyable
+from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.introspection.structural_key import ById
 
 # Estimators by identity, each with its clone, while calls are drawn.
@@ -36,7 +36,7 @@ def clone_once(estimator: Any) -> Any:
 
 def _content(estimator: Any) -> Any:
     try:
-        return ProcessDigester()(estimator)
+        return Digester()(estimator)
     except Unkeyable:
         return ById(estimator)
 

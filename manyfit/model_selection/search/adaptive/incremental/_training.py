@@ -146,7 +146,7 @@ class IncrementalSearch(SklearnBaseSearchCV):
             return max(self.max_iter // _PATIENCE_SHARE, 2) if self.patience else 0
         return int(self.patience)
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Train and compare models.
 
