@@ -5,7 +5,7 @@ its test rows: in directions that the training rows leave open, any start stays 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -202,7 +202,8 @@ class _Group:
         return zero
 
     def _stage(self, rows: TrainingRows, kept: Array) -> Stage:
-        return Stage(rows, self.problems.subset(kept), LBFGS(), self.data.memory_limit)
+        problems = replace(self.problems, penalties=self.penalties[:, kept])
+        return Stage(rows, problems, LBFGS(), self.data.memory_limit)
 
     def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
         """One over the share of the rows of each stage: 1, 4, 16, ...; only 1 if samples do not pay."""

@@ -72,7 +72,7 @@ class RowCuts:
     """Some sets of rows, each sorted, which are cut at the borders of reads."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:
-        self._sets = [_sorted(rows) for rows in sets]
+        self._sets = [ordered(rows)[0] for rows in sets]
 
     def within(self, start: int, stop: int) -> list[Rows]:
         """The rows of each set from `start` to `stop`, numbered from `start`."""
@@ -108,10 +108,6 @@ def ordered(rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
         return rows, None
     order = np.argsort(rows, kind="stable")
     return rows[order], order
-
-
-def _sorted(rows: Rows) -> Rows:
-    return ordered(rows)[0]
 
 
 def _cut(rows: Rows, start: int, stop: int) -> Rows:
