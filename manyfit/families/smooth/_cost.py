@@ -1,12 +1,11 @@
-"""Costs of iterating families, shared and one by one; see `manyfit.families.protocol.Cost`."""
+"""The base of iterating families, and their costs, shared and one by one."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from manyfit.families.protocol import Cost, Shape
+from manyfit.families.protocol import Cost, Family, Iterations, Settings, Shape
 from manyfit.families.smooth.solver._penalty_path import HEAD, WORTH_PASSES
 
-# Parameters that do not change an optimum, but where a solver stops on its way to it.
-PATH_PARAMS = frozenset({"max_iter", "tol", "solver"})
 # Passes of a fit whose Hessian is known in part.
 SLOW_PASSES = 60.0
 
@@ -50,6 +49,17 @@ SPARSE_ROW, SPARSE_ENTRY, STEPS, STEP_ENTRY, CROSS = 500.0, 15.0, 2e7, 150.0, 30
 RARE, MOST_OPEN = 20.0, 0.6
 # Nanoseconds of a factorisation, for each coefficient to the third power.
 FACTOR = 0.02
+
+
+class IteratingFamily(Family):
+    """Linear models that are fitted by passes over the rows of all folds, up to `tol`."""
+
+    result: Literal["converged"] = "converged"
+    reads = Iterations()
+    path_params = frozenset({"max_iter", "tol", "solver"})
+
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
+        return pass_cost(len(settings), shape)
 
 
 def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:

@@ -109,16 +109,11 @@ class _Group:
             W, error = (A.reshape(n_sets, kept.size, K, d) for A in (reached.W, error))
             converged[:, kept] = (reached.size <= acceptable).reshape(n_sets, kept.size)
         read = self.rows_read + self.passes.rows_read
-        return [
-            PathSolution(
-                self._linear(W[i], kept, i),
-                self._linear(error[i], kept, i),
-                own,
-                trusted[i],
-                0 if i else read,
-            )
-            for i, own in enumerate(converged)
-        ]
+        found = []
+        for i, own in enumerate(converged):
+            linear, off = (self._linear(A[i], kept, i) for A in (W, error))
+            found.append(PathSolution(linear, off, own, trusted[i], 0 if i else read))
+        return found
 
     def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, Array]:
         """The ends of some settings on all splits, and the acceptable sizes of their gradients."""
@@ -166,7 +161,7 @@ class _Group:
             first[:, self.penalties[0].argmin()] = True
         W = trials.run(first)
         trusted = np.asarray(trials.trusted[splits].all(axis=0))
-        on_all = trusted[None] if shape[0] == 1 else self._on_all_splits(trusted, splits, trials)
+        on_all = self._on_all_splits(trusted, splits, trials)
         self._tol = np.maximum(self._tol, trials.tolerances)
         return on_all, W[trusted] if shape[0] == 1 and sample is None else None
 

@@ -228,19 +228,17 @@ class LinearProblem:
         view, p = self.views[i], self.passes.origin.size
         if view is None and self.intercept == "free":
             return full
-        if features is not None:
-            T = np.eye(len(features) + 1)
-            T[-1, :-1] = self.passes.origin[features]
-            T[-1, -1] = self.intercept != "none"
-            return _congruent(full, T, K)
         if full.ndim == 1:
             return self._diagonal_behind_steps(full.reshape(K, p + 1), i)
-        linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
-        q = linear.shape[1]
-        T = np.zeros((p + 1, self.n_features + 1))
-        T[:-1, :q] = linear
+        origin = self.at_origin(i)
+        if features is not None:
+            linear, origin = np.eye(len(features)), origin[features]
+        else:
+            linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
+        T = np.zeros((len(linear) + 1, origin.size + 1))
+        T[:-1, : linear.shape[1]] = linear
         if self.intercept != "free":
-            T[-1, :-1] = self.at_origin(i)
+            T[-1, :-1] = origin
         T[-1, -1] = self.intercept != "none"
         return _congruent(full, T, K)
 

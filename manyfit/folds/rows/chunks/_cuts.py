@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -116,6 +116,18 @@ def _cut(rows: Rows, start: int, stop: int) -> Rows:
         return slice(low - start, max(high, low) - start) if high > low else slice(0, 0)
     low, high = np.searchsorted(rows, (start, stop))
     return rows[low:high] - start
+
+
+def in_blocks(parts: Iterable[Any], size: int) -> Iterator[Any]:
+    """Parts of some rows, one after the other, cut anew into blocks of `size` rows."""
+    kept: Any = None
+    for part in parts:
+        kept = part if kept is None else join_parts([kept, part])
+        while len(kept) >= size:
+            yield rows_of(kept, slice(0, size))
+            kept = rows_of(kept, slice(size, len(kept)))
+    if kept is not None and len(kept):
+        yield kept
 
 
 def rows_of(part: Any, rows: Rows) -> Any:

@@ -19,7 +19,7 @@ from manyfit.folds.rows._chunk_reduction import GROUP_READS
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import RowCuts, join_parts, ordered, rows_of
+from manyfit.folds.rows.chunks._cuts import RowCuts, in_blocks, join_parts, ordered, rows_of
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows, as_rows
@@ -309,14 +309,10 @@ class ChunkRows(ChunkSums, HostRows):
         if not isinstance(rows, slice):
             yield from super().blocks(rows, size)
             return
-        start, kept = rows.start, np.empty((0, self.shape[1]), dtype=self.dtype)
-        for _, block, (local,) in self.chunks([rows]):
-            kept = np.concatenate([kept, block[local]])
-            while len(kept) >= size:
-                yield slice(start, start + size), kept[:size]
-                start, kept = start + size, kept[size:]
-        if len(kept):
-            yield slice(start, start + len(kept)), kept
+        start = rows.start
+        for block in in_blocks((block[local] for _, block, (local,) in self.chunks([rows])), size):
+            yield slice(start, start + len(block)), block
+            start += len(block)
 
     def rows_in_memory(self, rows: Rows) -> Held:
         """A copy of some rows."""
