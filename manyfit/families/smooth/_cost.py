@@ -97,12 +97,6 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     return Cost(shared, individual)
 
 
-def cost_of_classes(one: Cost, n: int, shape: Shape) -> Cost:
-    """The cost of n problems of two classes on the same rows, from that of one: a search is planned once."""
-    fixed = FIXED if shape.row_entries is None else FIXED_CODES
-    return Cost(n * one.shared - (n - 1) * fixed, n * one.individual)
-
-
 def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:
     """Products with stored entries, and vectors: L-BFGS goes over twenty of them in each iteration.
 

@@ -121,7 +121,9 @@ class _Group:
         # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
         # They are measured before the coarse stages exist, which take memory.
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
-        coarse = self._coarser(kept) if start is None else []
+        # Stages on samples of ever fewer rows, where these save something.
+        samples = map(self._sample, self._shares()[1:] if start is None else [])
+        coarse = [self._stage(some, kept) for some in samples if some is not None]
         if sizes is None:
             sizes = (coarse[-1] if coarse else stage).sizes_at(zero)
         scale = float(sizes.max())
@@ -208,11 +210,6 @@ class _Group:
         while self.data.X.samples_pay and self.data.X.shape[0] >= shares[-1] * least:
             shares.append(shares[-1] * COARSER)
         return shares
-
-    def _coarser(self, kept: Array) -> list[Stage]:
-        """Stages on samples of ever fewer rows; none if they would save nothing."""
-        samples = map(self._sample, self._shares()[1:])
-        return [self._stage(some, kept) for some in samples if some is not None]
 
     def _sample(self, share: int) -> TrainingRows | None:
         """One in `share` rows of each atom; None if that saves nothing, or leaves a split without weights."""
