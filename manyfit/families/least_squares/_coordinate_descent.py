@@ -44,7 +44,7 @@ class LassoFamily(MomentFamily):
 
     serves: tuple[type, ...] = (Lasso,)
     free = frozenset({"alpha"})
-    flat = True  # whether predictions of a y of one column have one dimension
+    is_joint = False  # whether targets are fitted together, in which case y has two dimensions
 
     def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.selection != "cyclic":
@@ -59,7 +59,11 @@ class LassoFamily(MomentFamily):
             require_number("l1_ratio", setting.get("l1_ratio", 1.0), positive=True)
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        return _cost(len(settings), shape, float(shape.n_features))
+        """Operations of a group on few rows and one by one: sweeps go over all rows and features."""
+        n, p, q, fits = shape.n_train, shape.n_features, shape.n_targets, shape.n_splits * len(settings)
+        sweep, rows = 4.0 * p * q * SWEEPS, p + q if self.is_joint else p
+        shared = pass_operations(shape) + fits * (q * CALL_OVERHEAD + rows * sweep)
+        return Cost(shared, fits * (FIT_OVERHEAD + n * sweep))
 
     def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         """The answers of one fold; settings that do not converge are left to scikit-learn, which warns."""
@@ -74,7 +78,7 @@ class LassoFamily(MomentFamily):
                 coef[j] = solve(setting)
             if found:
                 refused[j] = "the solver does not converge, of which scikit-learn warns"
-        return equations.answers(view, np.moveaxis(coef, 0, 1), refused, self.flat)
+        return equations.answers(view, np.moveaxis(coef, 0, 1), refused, flat=not self.is_joint)
 
     def solver(self, estimator: Any, equations: NormalEquations, weight: float) -> Callable[[Setting], Array]:
         """From a setting to its coefficients (p, q), for rows of some weight."""
@@ -100,10 +104,7 @@ class MultiTaskLassoFamily(LassoFamily):
     """
 
     serves = (MultiTaskLasso,)
-    flat = False
-
-    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        return _cost(len(settings), shape, float(shape.n_features + shape.n_targets))
+    is_joint = True
 
     def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         if view.single_target:
@@ -176,15 +177,6 @@ def _path(R: Array, Y: Array, estimator: Any, setting: Setting, weight: float, *
         **params,
     )
     return np.asarray(coef[..., 0])
-
-
-def _cost(n_settings: int, shape: Shape, rows: float) -> Cost:
-    """Operations of a group on `rows` rows and one by one: sweeps go over all rows and features."""
-    n, p, k, q = shape.n_train, shape.n_features, shape.n_splits, shape.n_targets
-    sweep = 4.0 * p * q * SWEEPS
-    shared = pass_operations(shape) + k * n_settings * (q * CALL_OVERHEAD + rows * sweep)
-    individual = k * n_settings * (FIT_OVERHEAD + n * sweep)
-    return Cost(shared, individual)
 
 
 register_family(LassoFamily())
