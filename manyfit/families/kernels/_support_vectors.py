@@ -100,7 +100,8 @@ class SupportVectorFamily(FoldFamily):
             model = clone(estimator).set_params(**settings[j], kernel="precomputed")
             try:
                 with refused_warnings("a fit"):
-                    models[j] = model.fit(matrix, fold.y_train, **weights)
+                    model.fit(matrix, fold.y_train, **weights)
+                models[j] = model
             except Unsupported as error:
                 refused[j] = str(error)
                 if model.max_iter != -1:
