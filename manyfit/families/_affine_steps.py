@@ -62,9 +62,7 @@ class ScalerStep(AffineStep):
         shift = moments.x_mean if step.with_mean else np.zeros(view.n_features)
         if not step.with_std:
             return view.scaled(shift, np.ones(view.n_features))
-        scale = np.sqrt(moments.variances)
-        scale = np.where(constant_features(view), 1.0, scale)
-        return view.scaled(shift, scale)
+        return view.scaled(shift, np.where(constant_features(view), 1.0, np.sqrt(moments.variances)))
 
 
 class VarianceThresholdStep(AffineStep):

@@ -230,12 +230,9 @@ def _require_unique_names(transformer: Any, head: Any, used: Sequence[int]) -> N
     steps = [one for _, one in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
     for one in steps:
         keeps = column_step_of(type(one)) and not isinstance(one, ColumnTransformer | FeatureUnion | Pipeline)
-        if not keeps or getattr(one, "add_indicator", False) or callable(_combiner(one)):
+        combiner = getattr(one, "feature_name_combiner", None)
+        if not keeps or getattr(one, "add_indicator", False) or callable(combiner):
             raise Unsupported(f"names of columns behind {type(one).__name__} may not be unique")
-
-
-def _combiner(encoder: Any) -> Any:
-    return getattr(encoder, "feature_name_combiner", None)
 
 
 class FeatureUnionStep(ColumnStep):

@@ -13,7 +13,6 @@ from manyfit.families.protocol import (
     Array,
     Cost,
     ModelAnswers,
-    Responses,
     Role,
     Setting,
     Settings,
@@ -142,24 +141,3 @@ def one_fit_cost(n_settings: int, shape: Shape, *, fit: float, predict: float) -
     fits, predictions = fit * shape.n_train * per_row, predict * shape.n_test * per_row
     k, m = shape.n_splits, n_settings
     return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
-
-
-def discriminant_responses(scores: Array, classes: Array) -> Responses:
-    """Responses from scores (m, n, n_classes) whose softmax are probabilities.
-
-    Reference: sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
-    """
-
-    def decisions() -> Array:
-        return scores if len(classes) > 2 else scores[:, :, 1] - scores[:, :, 0]
-
-    def probabilities() -> Array:
-        with strict_arithmetic():
-            logs = scores - scores.max(axis=2)[:, :, np.newaxis]
-            return np.asarray(np.exp(logs - np.log(np.exp(logs).sum(axis=2)[:, :, np.newaxis])))
-
-    return Responses(
-        predict=lambda: labels_of_largest(scores, classes),
-        decision_function=decisions,
-        predict_proba=probabilities,
-    )

@@ -1,6 +1,6 @@
 """LinearDiscriminantAnalysis: one eigendecomposition of the covariance within classes for all settings."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
@@ -224,8 +224,11 @@ def _require_rank(squares: Array, between: Array, tol: float) -> None:
 
 def _predictions(classes: ClassMoments, X: Any, models: Sequence[Discriminant]) -> Responses:
     if isinstance(X, SomeRows):
-        of_rows = {name: partial(_response, classes, models, name) for name in METHODS}
-        return Responses(**{name: partial(_mapped, X, one) for name, one in of_rows.items()})
+
+        def of_all(name: str) -> Array:
+            return rowwise(partial(_response, classes, models, name), X, axis=1)[0]
+
+        return Responses(**{name: partial(of_all, name) for name in METHODS})
     labels, binary = classes.labels, len(classes.labels) == 2
     rounding = np.array([one.rounding for one in models])
 
@@ -269,10 +272,6 @@ def _predictions(classes: ClassMoments, X: Any, models: Sequence[Discriminant]) 
 def _response(classes: ClassMoments, models: Sequence[Discriminant], name: str, X: Array) -> tuple[Array]:
     """A response for rows in memory."""
     return (_predictions(classes, X, models)[name],)
-
-
-def _mapped(X: SomeRows, of_rows: Callable[[Array], tuple[Array]]) -> Array:
-    return rowwise(of_rows, X, axis=1)[0]
 
 
 def _codes(X: Array, origin: Array, models: Sequence[Discriminant], rounding: Array) -> Array:

@@ -10,9 +10,10 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from manyfit.families.generative._answers import (
     ClassAnswers,
     class_answers,
-    discriminant_responses,
     fit_once,
     given_priors,
+    labels_of_largest,
+    one_fit_cost,
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
@@ -63,9 +64,8 @@ class QuadraticFamily(FoldFamily):
             require_number("tol", setting["tol"])
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        p, m, k = shape.n_features, len(settings), shape.n_splits
-        fits, predictions = 6.0 * shape.n_train * p**2, 2.0 * shape.n_test * p**2 * max(shape.n_classes, 1)
-        return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
+        p, n_classes = shape.n_features, max(shape.n_classes, 1)
+        return one_fit_cost(len(settings), shape, fit=6.0 * p, predict=2.0 * p * n_classes)
 
     def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> ClassAnswers:
         fitted = fit_once(estimator, {"reg_param": 0.0, "priors": None, "tol": 0.0}, fold)
@@ -84,9 +84,23 @@ def _ellipsoids(fitted: Any, setting: Setting) -> Ellipsoids:
 
 
 def _predictions(fitted: Any, X: Array, models: Sequence[Ellipsoids]) -> Responses:
+    """Responses from scores (m, n, n_classes) whose softmax are probabilities.
+
+    Reference: sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
+    """
     with strict_arithmetic():
         scores = np.stack([_decisions(fitted, X, one) for one in models])
-    return discriminant_responses(scores, fitted.classes_)
+
+    def probabilities() -> Array:
+        with strict_arithmetic():
+            logs = scores - scores.max(axis=2)[:, :, np.newaxis]
+            return np.asarray(np.exp(logs - np.log(np.exp(logs).sum(axis=2)[:, :, np.newaxis])))
+
+    return Responses(
+        predict=lambda: labels_of_largest(scores, fitted.classes_),
+        decision_function=lambda: scores if scores.shape[2] > 2 else scores[:, :, 1] - scores[:, :, 0],
+        predict_proba=probabilities,
+    )
 
 
 def _decisions(fitted: Any, X: Array, one: Ellipsoids) -> Array:

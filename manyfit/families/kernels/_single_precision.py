@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import ddot
+from scipy.sparse import issparse
 
 from manyfit.families.protocol import Array
 from manyfit.folds import Unsupported
@@ -182,7 +183,7 @@ class KernelRows:
     def _close_disjoint(self, open_: Array, zero: Array, rows: slice) -> None:
         """Take out pairs of rows that have no column in common, whose product has no rounding error."""
         filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
-        open_ &= ~(zero & (filled[rows] @ filled.T == 0.0))
+        open_ &= ~(zero & (_as_array(filled[rows] @ filled.T) == 0.0))
 
     @staticmethod
     def squares_of(X: Any) -> Array:
@@ -191,7 +192,7 @@ class KernelRows:
 
     def against(self, X: Any) -> tuple[Array, Array]:
         """Products of other rows with these, (m, n), and the sums of their squares."""
-        return np.asarray(X @ self.X.T), self.squares_of(X)[:, np.newaxis] + self.squares
+        return _as_array(X @ self.X.T), self.squares_of(X)[:, np.newaxis] + self.squares
 
 
 class SparseKernelRows(KernelRows):
@@ -227,12 +228,9 @@ class SparseKernelRows(KernelRows):
             found[rows] = (self.X[rows] @ self.X.T).toarray()
         return found
 
-    def _close_disjoint(self, open_: Array, zero: Array, rows: slice) -> None:
-        filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
-        open_ &= ~(zero & ((filled[rows] @ filled.T).toarray() == 0.0))
 
-    def against(self, X: Any) -> tuple[Array, Array]:
-        return (X @ self.X.T).toarray(), self.squares_of(X)[:, np.newaxis] + self.squares
+def _as_array(product: Any) -> Array:
+    return product.toarray() if issparse(product) else np.asarray(product)
 
 
 def _entries(X: Any, i: int) -> Iterator[tuple[int, float]]:

@@ -76,7 +76,7 @@ class SupportVectorFamily(FoldFamily):
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
         n, p, k = float(shape.n_train), shape.n_features, shape.n_splits
-        matrices = len({_kernel_key(setting) for setting in settings})
+        matrices = len({(s["gamma"], s["coef0"], s["degree"]) for s in settings})
         product, of_row = PRODUCT * p, PER_COLUMN * p
         if shape.n_entries is not None:
             product, of_row = SPARSE_PRODUCT, PER_ENTRY * shape.n_entries / max(n, 1.0)
@@ -93,12 +93,15 @@ class SupportVectorFamily(FoldFamily):
             raise Unsupported("some weights are not positive")
         X = _readable(fold.X_train)
         rows = KernelRows(X) if isinstance(X, np.ndarray) else SparseKernelRows(X)
+        weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
         functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
         models, refused = dict[int, Any](), dict[int, str]()
         for j, matrix in _kernel_matrices(rows, functions, refused):
             model = clone(estimator).set_params(**settings[j], kernel="precomputed")
             try:
-                models[j] = _fit_once(model, matrix, fold)
+                with refused_warnings("a fit"):
+                    model.fit(matrix, fold.y_train, **weights)
+                models[j] = model
             except Unsupported as error:
                 refused[j] = str(error)
                 if model.max_iter != -1:
@@ -124,10 +127,6 @@ def _require_numbers(setting: Setting) -> None:
             require_number(name, value, positive=name in ("C", "nu", "tol"))
         if name == "degree" and not isinstance(value, numbers.Integral):
             raise Unsupported(f"degree={value!r} is not an integer")
-
-
-def _kernel_key(setting: Setting) -> tuple[Any, ...]:
-    return setting["gamma"], setting["coef0"], setting["degree"]
 
 
 def _kernel_function(estimator: Any, setting: Setting, X: Any) -> KernelFunction:
@@ -162,12 +161,6 @@ def _kernel_matrices(
             continue
         for j in members:
             yield j, matrix
-
-
-def _fit_once(model: Any, matrix: Array, fold: Fold) -> Any:
-    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
-    with refused_warnings("a fit"):
-        return model.fit(matrix, fold.y_train, **weights)
 
 
 def _readable(X: Any) -> Any:
@@ -265,7 +258,7 @@ class _Predictor:
         Two rows whose values are equal up to rounding may be equal in scikit-learn's fit, which ranks see.
         """
         models, pairs = self._models, self._of_pairs()
-        in_pairs = all(_is_in_pairs(model) for model in models)
+        in_pairs = all(len(one.classes_) == 2 or one.decision_function_shape == "ovo" for one in models)
         found = pairs if in_pairs else self._respond(models)
         found = [values[:, 0] if values.shape[1] == 1 else values for values in found]
         for j, (votes, values) in enumerate(zip(pairs, found, strict=True)):
@@ -290,11 +283,6 @@ class _Predictor:
         for j, _, K in self._kernels():
             found[j].append(models[j].decision_function(K).reshape(len(K), -1))
         return [np.concatenate(of) for of in found]
-
-
-def _is_in_pairs(model: Any) -> bool:
-    """Whether decision values are those of pairs of classes."""
-    return len(model.classes_) == 2 or model.decision_function_shape == "ovo"
 
 
 def _elected(classes: Array, votes: Array) -> Array:

@@ -4,7 +4,8 @@ Coordinate descent reads the rows only through products of columns. On the Gram 
 the same Gram matrix, scikit-learn's solver takes the same steps as on all rows and stops at the same one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,6 @@ from manyfit.families.protocol import (
 )
 from manyfit.folds import TransformedMoments, Unsupported
 
-# From the equations of a fold, a setting and the number of rows to coefficients (p, q).
-Solver = Callable[[Any, NormalEquations, Mapping[str, Any], float], Array]
-
 # The solver stops by a gap between two sums. Under this part of the targets' squares the gap is rounding.
 MIN_TOL = 1e-12
 # Sweeps over the coordinates that a fit takes, for estimates of cost.
@@ -46,6 +44,7 @@ class LassoFamily(MomentFamily):
 
     serves: tuple[type, ...] = (Lasso,)
     free = frozenset({"alpha"})
+    is_joint = False  # whether targets are fitted together, in which case y has two dimensions
 
     def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.selection != "cyclic":
@@ -60,10 +59,30 @@ class LassoFamily(MomentFamily):
             require_number("l1_ratio", setting.get("l1_ratio", 1.0), positive=True)
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        return _cost(len(settings), shape, float(shape.n_features))
+        """Operations of a group on few rows and one by one: sweeps go over all rows and features."""
+        n, p, q, fits = shape.n_train, shape.n_features, shape.n_targets, shape.n_splits * len(settings)
+        sweep, rows = 4.0 * p * q * SWEEPS, p + q if self.is_joint else p
+        shared = pass_operations(shape) + fits * (q * CALL_OVERHEAD + rows * sweep)
+        return Cost(shared, fits * (FIT_OVERHEAD + n * sweep))
 
     def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
-        return _answers(estimator, settings, view, _on_gram_matrix)
+        """The answers of one fold; settings that do not converge are left to scikit-learn, which warns."""
+        if view.eps > np.finfo(np.float64).eps:
+            raise Unsupported("scikit-learn's solver iterates in float32 here, and stops by its rounding")
+        equations = NormalEquations.of(view, estimator.fit_intercept)
+        solve = self.solver(estimator, equations, view.weighted.weight)
+        coef = np.zeros((len(settings), *equations.xy.shape))
+        refused = {}
+        for j, setting in enumerate(settings):
+            with recorded_warnings() as found:
+                coef[j] = solve(setting)
+            if found:
+                refused[j] = "the solver does not converge, of which scikit-learn warns"
+        return equations.answers(view, np.moveaxis(coef, 0, 1), refused, flat=not self.is_joint)
+
+    def solver(self, estimator: Any, equations: NormalEquations, weight: float) -> Callable[[Setting], Array]:
+        """From a setting to its coefficients (p, q), for rows of some weight."""
+        return partial(_on_gram_matrix, estimator, equations, weight)
 
 
 class ElasticNetFamily(LassoFamily):
@@ -85,15 +104,16 @@ class MultiTaskLassoFamily(LassoFamily):
     """
 
     serves = (MultiTaskLasso,)
-
-    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        return _cost(len(settings), shape, float(shape.n_features + shape.n_targets))
+    is_joint = True
 
     def fit_fold(self, estimator: Any, settings: Settings, view: TransformedMoments) -> LinearAnswers:
         if view.single_target:
             raise Unsupported("y has one dimension, and several tasks need two")
-        equations = NormalEquations.of(view, estimator.fit_intercept)
-        return _answers(estimator, settings, view, _on_compressed_rows(equations))
+        return super().fit_fold(estimator, settings, view)
+
+    def solver(self, estimator: Any, equations: NormalEquations, weight: float) -> Callable[[Setting], Array]:
+        R, Y = _compressed_rows(equations)
+        return lambda setting: _path(R, Y, estimator, setting, weight).T
 
 
 class MultiTaskElasticNetFamily(MultiTaskLassoFamily):
@@ -103,23 +123,7 @@ class MultiTaskElasticNetFamily(MultiTaskLassoFamily):
     free = frozenset({"alpha", "l1_ratio"})
 
 
-def _answers(estimator: Any, settings: Settings, view: TransformedMoments, solve: Solver) -> LinearAnswers:
-    """The answers of one fold; settings that do not converge are left to scikit-learn, which warns."""
-    if view.eps > np.finfo(np.float64).eps:
-        raise Unsupported("scikit-learn's solver iterates in float32 here, and stops by its rounding")
-    equations = NormalEquations.of(view, estimator.fit_intercept)
-    coef = np.zeros((len(settings), *equations.xy.shape))
-    refused = {}
-    for j, setting in enumerate(settings):
-        with recorded_warnings() as found:
-            coef[j] = solve(estimator, equations, setting, view.weighted.weight)
-        if found:
-            refused[j] = "the solver does not converge, of which scikit-learn warns"
-    flat = isinstance(estimator, Lasso) or type(estimator) is ElasticNet
-    return equations.answers(view, np.moveaxis(coef, 0, 1), refused, flat)
-
-
-def _on_gram_matrix(estimator: Any, equations: NormalEquations, setting: Setting, weight: float) -> Array:
+def _on_gram_matrix(estimator: Any, equations: NormalEquations, weight: float, setting: Setting) -> Array:
     """Coefficients (p, q) of one setting; the targets have nothing in common."""
     p, q = equations.xy.shape
     gram = np.ascontiguousarray(equations.xx)
@@ -137,16 +141,6 @@ def _on_gram_matrix(estimator: Any, equations: NormalEquations, setting: Setting
         for k in range(q)
     ]
     return np.stack(coef, axis=1)
-
-
-def _on_compressed_rows(equations: NormalEquations) -> Solver:
-    """A solver on p + q rows that have the moments of a fold."""
-    R, Y = _compressed_rows(equations)
-
-    def solve(estimator: Any, _: NormalEquations, setting: Setting, weight: float) -> Array:
-        return _path(R, Y, estimator, setting, weight).T
-
-    return solve
 
 
 def _compressed_rows(equations: NormalEquations) -> tuple[Array, Array]:
@@ -183,15 +177,6 @@ def _path(R: Array, Y: Array, estimator: Any, setting: Setting, weight: float, *
         **params,
     )
     return np.asarray(coef[..., 0])
-
-
-def _cost(n_settings: int, shape: Shape, rows: float) -> Cost:
-    """Operations of a group on `rows` rows and one by one: sweeps go over all rows and features."""
-    n, p, k, q = shape.n_train, shape.n_features, shape.n_splits, shape.n_targets
-    sweep = 4.0 * p * q * SWEEPS
-    shared = pass_operations(shape) + k * n_settings * (q * CALL_OVERHEAD + rows * sweep)
-    individual = k * n_settings * (FIT_OVERHEAD + n * sweep)
-    return Cost(shared, individual)
 
 
 register_family(LassoFamily())

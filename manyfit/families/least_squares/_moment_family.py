@@ -25,7 +25,20 @@ class MomentFamily(Family):
     reads = MomentSums()
 
     def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        return moment_cost(len(settings), shape)
+        """Operations of a group by moments and one by one.
+
+        By moments: one pass, then one eigendecomposition a fold. One by one: a Gram matrix on the shorter
+        side and its factorisation, each fit; or conjugate gradients on the sparse rows that steps make of a
+        frame.
+        """
+        n, p, k, m = shape.n_train, shape.n_features, shape.n_splits, len(settings)
+        shared = pass_operations(shape) + k * (SPECTRUM_OPERATIONS * p**3 + 4.0 * m * p**2 * shape.n_targets)
+        if shape.n_entries is not None:
+            fits = m * k * (SPARSE_FIT + SPARSE_ENTRY * shape.n_entries)
+            open_ = MOST_OPEN * max(0.0, 1.0 - n / p / ROWS_A_COLUMN)
+            return Cost(shared + open_ * fits, fits + k * STEP_ENTRY * shape.n_entries)
+        short, long = min(n, p), max(n, p)
+        return Cost(shared, m * k * (FIT_OVERHEAD + long * short**2 + short**3 / 3.0))
 
     def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
@@ -40,23 +53,3 @@ def pass_operations(shape: Shape) -> float:
     """Operations of the pass that sums the moments of all rows."""
     k = shape.n_splits
     return shape.n_train * (shape.n_features + shape.n_targets) ** 2 * k / max(k - 1, 1)
-
-
-def moment_cost(n_settings: int, shape: Shape) -> Cost:
-    """Operations of a least-squares group by moments and one by one.
-
-    By moments: one pass, then one eigendecomposition a fold. One by one: a Gram matrix on the shorter
-    side and its factorisation, each fit; or conjugate gradients on the sparse rows that steps make of a
-    frame.
-    """
-    n, p, k = shape.n_train, shape.n_features, shape.n_splits
-    short, long = min(n, p), max(n, p)
-    shared = pass_operations(shape) + k * (
-        SPECTRUM_OPERATIONS * p**3 + 4.0 * n_settings * p**2 * shape.n_targets
-    )
-    if shape.n_entries is not None:
-        fits = n_settings * k * (SPARSE_FIT + SPARSE_ENTRY * shape.n_entries)
-        open_ = MOST_OPEN * max(0.0, 1.0 - n / p / ROWS_A_COLUMN)
-        return Cost(shared + open_ * fits, fits + k * STEP_ENTRY * shape.n_entries)
-    individual = n_settings * k * (FIT_OVERHEAD + long * short**2 + short**3 / 3.0)
-    return Cost(shared, individual)

@@ -14,7 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
 from manyfit.families.protocol import Answers, Array, Cost, Iterations, Settings, Shape
-from manyfit.families.smooth._cost import cost_of_classes
+from manyfit.families.smooth._cost import FIXED, FIXED_CODES
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Link, Probabilities, linked_answers
 from manyfit.families.smooth.solver._losses import expit
 from manyfit.families.smooth.solver._solution import PathSolution
@@ -50,7 +50,8 @@ class OneVsRestFamily(WrappedFamily):
             return replace(one, individual=shape.n_classes * one.individual)
         n = shape.n_classes if shape.n_classes > 2 else 1
         one = self.inner.cost(estimator, settings, replace(shape, n_classes=min(2, shape.n_classes)))
-        return cost_of_classes(one, n, shape)
+        fixed = FIXED if shape.row_entries is None else FIXED_CODES  # a search is planned once
+        return Cost(n * one.shared - (n - 1) * fixed, n * one.individual)
 
     def fit_many(
         self, estimator: Any, settings: Settings, folded: FoldedData | PassData

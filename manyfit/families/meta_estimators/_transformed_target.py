@@ -46,18 +46,17 @@ class TransformedTargetFamily(WrappedFamily):
         given = [one is not None for one in functions]
         if any(given) and not (all(given) and transformer is None):
             raise Unsupported("func and inverse_func are set without each other, or beside transformer")
-        if all(given) and not all(_is_elementwise(one) for one in functions):
+        if all(given) and not all(isinstance(one, np.ufunc) and one in ELEMENTWISE for one in functions):
             raise Unsupported("func or inverse_func is not one of NumPy's elementwise functions")
         if transformer is not None:
             _check_scaler(transformer)
 
     @property
     def target_function(self) -> TargetFunction | None:
-        return None if self.wrapper.func is None else _ApplyChecked(self.wrapper.func, self._checked_inverse)
-
-    @property
-    def _checked_inverse(self) -> Any:
-        return self.wrapper.inverse_func if self.wrapper.check_inverse else None
+        if self.wrapper.func is None:
+            return None
+        inverse = self.wrapper.inverse_func if self.wrapper.check_inverse else None
+        return _ApplyChecked(self.wrapper.func, inverse)
 
     def fit_many(self, estimator: Any, settings: Settings, folded: FoldedData) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
@@ -167,10 +166,6 @@ class _ApplyChecked:
                 "func and inverse_func may not be inverse to each other, of which sklearn warns"
             )
         return np.asarray(z)
-
-
-def _is_elementwise(function: Any) -> bool:
-    return isinstance(function, np.ufunc) and function in ELEMENTWISE
 
 
 def _check_scaler(transformer: Any) -> None:

@@ -1,6 +1,7 @@
 """Answers from sorted neighbours, and what both families of k neighbours have in common."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ class Votes(NamedTuple):
         return self.weights == "distance"
 
 
+@dataclass
 class Fits:
     """Fitted estimators of one fold, and the neighbours that they have found of the rows of a role.
 
@@ -52,23 +54,19 @@ class Fits:
     for those of the fold.
     """
 
-    def __init__(
-        self,
-        fitted: dict[bool, tuple[Any, int]],
-        targets: Array,
-        query: Callable[[Any, Any, Array, int], Neighbors],
-        X: Any,
-    ) -> None:
-        self.fitted, self.targets, self._query, self._X = fitted, targets, query, X
-        self._found: dict[tuple[bool, str], Neighbors] = {}
+    fitted: dict[bool, tuple[Any, int]]
+    targets: Array
+    query: Callable[[Any, Any, Array, int], Neighbors]
+    X: Any
+    _found: dict[tuple[bool, str], Neighbors] = field(default_factory=dict)
 
     def neighbors(self, brute: bool, role: Role, fold: Fold) -> Neighbors:
         """The neighbours of the rows of a role; found once."""
         if (brute, role) not in self._found:
-            X = fold.rows(role) if self._X is None else self._X
+            X = fold.rows(role) if self.X is None else self.X
             require_rows(X, self.fitted[brute][0])
             model, most = self.fitted[brute]
-            self._found[brute, role] = self._query(model, X, self.targets, most)
+            self._found[brute, role] = self.query(model, X, self.targets, most)
         return self._found[brute, role]
 
 

@@ -76,7 +76,8 @@ def _labels_of_columns(
 ) -> Iterator[Array]:
     columns = [_labels(own, LabelColumn(near, q, own), weights, votes) for q, own in enumerate(classes)]
     for labels in zip(*columns, strict=True):
-        yield joined(labels, classes)
+        # In the type that scikit-learn gives them.
+        yield np.stack(labels, axis=1).astype(classes[0].dtype)
 
 
 def _labels(
@@ -179,11 +180,6 @@ def classes_of_columns(y: Array) -> tuple[list[Array], Array]:
     if any(len(classes) < 2 for classes, _ in found):
         raise Unsupported("a column of the training rows has one class")
     return [classes for classes, _ in found], np.stack([codes.reshape(-1) for _, codes in found], axis=1)
-
-
-def joined(columns: Sequence[Array], classes: Sequence[Array]) -> Array:
-    """Labels of all columns, (n, q), in the type that scikit-learn gives them."""
-    return np.stack(columns, axis=1).astype(classes[0].dtype)
 
 
 register_family(NeighborsClassifierFamily())

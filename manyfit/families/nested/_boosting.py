@@ -62,9 +62,9 @@ class HistogramBoostingFamily(BinnedFamily):
 
     def require_repeatable(self, estimator: Any) -> None:
         """See `NestedFamily`; without an integer nothing may be drawn, which the rows decide, too."""
-        if estimator.random_state is None and not _may_draw(estimator):
-            return
-        super().require_repeatable(estimator)
+        draws = estimator.early_stopping is True or getattr(estimator, "max_features", 1.0) != 1.0
+        if estimator.random_state is not None or draws:
+            super().require_repeatable(estimator)
 
     def fit_fold(self, estimator: Any, settings: Settings, fold: Fold) -> Answers:
         if estimator.random_state is None:
@@ -88,10 +88,6 @@ class HistogramBoostingFamily(BinnedFamily):
             return np.stack([found[min(n, last)] for n in values])
 
         return lazy_responses(model, of_all)
-
-
-def _may_draw(estimator: Any) -> bool:
-    return bool(estimator.early_stopping is True or getattr(estimator, "max_features", 1.0) != 1.0)
 
 
 register_family(AdaBoostFamily())

@@ -50,11 +50,6 @@ class CompositeFamily(FoldFamily):
             estimators=[(name, members.get(name, one)) for name, one in ensemble.estimators]
         )
 
-    def inner_fits(self, ensemble: Any) -> int:
-        """How often an ensemble fits each member on a part of the rows; by default scikit-learn cuts five."""
-        cv = getattr(ensemble, "cv", 0)
-        return cv if isinstance(cv, int) else 5
-
     def check(self, estimator: Any, settings: Settings) -> None:
         for setting in settings:
             model = clone(estimator).set_params(**clone(dict(setting), safe=False))
@@ -76,7 +71,9 @@ class CompositeFamily(FoldFamily):
         for setting in settings:
             model = clone(estimator).set_params(**clone(dict(setting), safe=False))
             keys = {structural_key(one) for one in self.members(model).values()}
-            inner = 1 + self.inner_fits(model)
+            # A member is fitted on parts of the rows, too; by default scikit-learn cuts five.
+            cv = getattr(model, "cv", 0)
+            inner = 1 + (cv if isinstance(cv, int) else 5)
             asked += len(keys) * inner + _FINAL
             made += len(keys - distinct) * inner + _FINAL
             fits += bool(keys - distinct)

@@ -14,9 +14,8 @@ from manyfit.families.protocol._answers import Answers, Responses, Role
 from manyfit.families.protocol._protocol import Family, FoldRows, Settings
 from manyfit.folds import Array, Fold, FoldedData, Unsupported
 
-# The methods that scorers of a classifier call, and those of a regressor.
+# The methods that scorers of a classifier call.
 CLASSIFIER_METHODS = ("predict", "predict_proba", "decision_function")
-REGRESSOR_METHODS = ("predict",)
 
 
 class FoldFamily(Family):
@@ -60,7 +59,7 @@ class ModelAnswers(Answers):
 
 def lazy_responses(model: Any, of_all: Callable[[str], Array]) -> Responses:
     """Responses of each method that scorers read and the model has, made by `of_all` when they are read."""
-    methods = CLASSIFIER_METHODS if is_classifier(model) else REGRESSOR_METHODS
+    methods = CLASSIFIER_METHODS if is_classifier(model) else ("predict",)
     return Responses(**{name: partial(of_all, name) for name in methods if hasattr(model, name)})
 
 

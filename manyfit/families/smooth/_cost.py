@@ -1,12 +1,11 @@
-"""Costs of iterating families, shared and one by one; see `manyfit.families.protocol.Cost`."""
+"""The base of iterating families, and their costs, shared and one by one."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from manyfit.families.protocol import Cost, Shape
+from manyfit.families.protocol import Cost, Family, Iterations, Settings, Shape
 from manyfit.families.smooth.solver._penalty_path import HEAD, WORTH_PASSES
 
-# Parameters that do not change an optimum, but where a solver stops on its way to it.
-PATH_PARAMS = frozenset({"max_iter", "tol", "solver"})
 # Passes of a fit whose Hessian is known in part.
 SLOW_PASSES = 60.0
 
@@ -52,6 +51,17 @@ RARE, MOST_OPEN = 20.0, 0.6
 FACTOR = 0.02
 
 
+class IteratingFamily(Family):
+    """Linear models that are fitted by passes over the rows of all folds, up to `tol`."""
+
+    result: Literal["converged"] = "converged"
+    reads = Iterations()
+    path_params = frozenset({"max_iter", "tol", "solver"})
+
+    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
+        return pass_cost(len(settings), shape)
+
+
 def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     """Nanoseconds of an iterating family by shared passes, the trial of scikit-learn's solver included.
 
@@ -85,12 +95,6 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
         # Whole Hessians need a dozen passes.
         shared += columns * n * entries * rates.product * SLOW_PASSES / 12.0
     return Cost(shared, individual)
-
-
-def cost_of_classes(one: Cost, n: int, shape: Shape) -> Cost:
-    """The cost of n problems of two classes on the same rows, from that of one: a search is planned once."""
-    fixed = FIXED if shape.row_entries is None else FIXED_CODES
-    return Cost(n * one.shared - (n - 1) * fixed, n * one.individual)
 
 
 def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:

@@ -1,22 +1,18 @@
 """PoissonRegressor, GammaRegressor and TweedieRegressor with a logarithmic link, all alpha at once."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
 from manyfit.families.protocol import (
     Array,
-    Cost,
-    Family,
-    Iterations,
     Settings,
-    Shape,
     register_family,
     require_number,
 )
-from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
+from manyfit.families.smooth._cost import IteratingFamily
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._losses import HalfTweedie
@@ -26,7 +22,7 @@ from manyfit.folds import PassData, Unsupported
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 
-class TweedieFamily(Family):
+class TweedieFamily(IteratingFamily):
     """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
 
     Reference: sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
@@ -34,9 +30,6 @@ class TweedieFamily(Family):
 
     serves = (PoissonRegressor, GammaRegressor, TweedieRegressor)
     free = frozenset({"alpha"})
-    result: Literal["converged"] = "converged"
-    reads = Iterations()
-    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Settings) -> None:
         power = _power(estimator)
@@ -47,9 +40,6 @@ class TweedieFamily(Family):
             raise Unsupported("warm_start and verbose follow single fits")
         for setting in settings:
             require_number("alpha", setting["alpha"])
-
-    def cost(self, estimator: Any, settings: Settings, shape: Shape) -> Cost:
-        return pass_cost(len(settings), shape)
 
     def fit_many(self, estimator: Any, settings: Settings, folded: PassData) -> Iterator[GLMAnswers]:
         power = _power(estimator)

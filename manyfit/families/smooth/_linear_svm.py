@@ -1,7 +1,7 @@
 """LinearSVC and LinearSVR with squared losses, all C at once."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.svm import LinearSVC, LinearSVR
@@ -9,15 +9,13 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.families.protocol import (
     Array,
     Cost,
-    Family,
-    Iterations,
     Settings,
     Shape,
     register_family,
     require_number,
 )
 from manyfit.families.smooth._class_weights import class_weights
-from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
+from manyfit.families.smooth._cost import IteratingFamily, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
 from manyfit.families.smooth._liblinear import (
     ITERATIONS,
@@ -32,13 +30,10 @@ from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
 
-class _SquaredLossFamily(Family):
+class _SquaredLossFamily(IteratingFamily):
     """Estimators of liblinear with a squared loss, whose Newton's method the gradient stops."""
 
     free = frozenset({"C"})
-    result: Literal["converged"] = "converged"
-    reads = Iterations()
-    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Settings) -> None:
         require_usual_intercept(estimator)

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from manyfit.families.protocol import (
     Cost,
-    Family,
-    Iterations,
     Settings,
     Shape,
     register_family,
     require_number,
 )
 from manyfit.families.smooth._class_weights import class_weights
-from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
+from manyfit.families.smooth._cost import IteratingFamily, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
 from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
 from manyfit.families.smooth._liblinear import (
@@ -38,7 +36,7 @@ SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 NEWTON_ENOUGH = 100
 
 
-class LogisticFamily(Family):
+class LogisticFamily(IteratingFamily):
     """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
 
     ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says; its l1
@@ -50,9 +48,6 @@ class LogisticFamily(Family):
 
     serves = (LogisticRegression,)
     free = frozenset({"C"})
-    result: Literal["converged"] = "converged"
-    reads = Iterations()
-    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Settings) -> None:
         if estimator.solver == "liblinear":

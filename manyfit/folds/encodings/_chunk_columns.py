@@ -204,11 +204,8 @@ def _code_dtype(n_labels: int) -> np.dtype[Any]:
     return np.min_scalar_type(max(n_labels - 1, 0))
 
 
-@dataclass(frozen=True)
-class ReadNumbers:
+def read_numbers(
+    function: Function, X: Any, rows: slice, table: Table, local: list[Rows]
+) -> list[tuple[slice, Array]]:
     """The rows of a read, and the numbers of its one column behind a function."""
-
-    function: Function
-
-    def __call__(self, X: Any, rows: slice, table: Table, local: list[Rows]) -> list[tuple[slice, Array]]:
-        return [(rows, apply_function(self.function, table.numbers(0)))]
+    return [(rows, apply_function(function, table.numbers(0)))]

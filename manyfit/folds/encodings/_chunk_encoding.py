@@ -37,9 +37,6 @@ class ChunkEncoding(ChunkSums, Encoding):
     table: ChunkTable
     read_by_sklearn = False
 
-    def _empty(self) -> ChunkEncoding:
-        return ChunkEncoding(self.table)
-
     def behind(self, table: ChunkTable) -> ChunkEncoding:
         """The same encoding of a table that has other atoms."""
         other = self.copied()

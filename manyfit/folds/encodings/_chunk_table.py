@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from manyfit.folds.encodings._chunk_columns import (
     ColumnSums,
     EncodeColumns,
     Function,
-    ReadNumbers,
     SumColumns,
     merge_codes,
     merge_sums,
+    read_numbers,
 )
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
@@ -96,7 +97,8 @@ class ChunkTable(Table):
             self._first.numbers(j)  # refuses its dtype
             self._require_memory(j, function)
             out = np.empty(self.shape[0])
-            for _, _, parts in ColumnReads(self.rows, [j]).nodes(ReadNumbers(function), operator.add, None):
+            work = partial(read_numbers, function)
+            for _, _, parts in ColumnReads(self.rows, [j]).nodes(work, operator.add, None):
                 for rows, own in parts:
                     out[rows] = own
             self._kept[key] = out

@@ -74,7 +74,7 @@ class Encoding(MixedRows):
 
     def only(self, keys: Collection[Hashable]) -> Encoding:
         """The encoding of some of the columns, by the keys under which they were asked for."""
-        part = self._empty()
+        part = type(self)(self.table)
         part._numbers, part._spreads, part._cuts = self._numbers, self._spreads, self._cuts
         part._is_planned = True
         for key, piece in self._pieces.items():
@@ -82,9 +82,6 @@ class Encoding(MixedRows):
                 part._place(key, piece.width, piece.numbers, piece.codes, piece.column)
         part._is_closed = True
         return part
-
-    def _empty(self) -> Encoding:
-        return Encoding(self.table)
 
     def numbers_stored(self, keys: Collection[Hashable]) -> int:
         """Numbers that a row stores for the columns of some keys."""

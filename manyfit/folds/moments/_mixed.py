@@ -33,7 +33,8 @@ def sum_mixed_atoms(
 
     Means are relative to `origin`, a point amid the rows by default, which is 0 for one-hot columns.
     """
-    numbers = MixedMatrix(np.concatenate([X.numbers, Y], axis=1), _with_targets(X, Y), X.blocks)
+    places = np.append(X.places, X.shape[1] + np.arange(Y.shape[1]))
+    numbers = MixedMatrix(np.concatenate([X.numbers, Y], axis=1), places, X.blocks)
     origin = mixed_middle(numbers) if origin is None else origin
 
     def task(rows: Rows) -> tuple[Moments, int]:
@@ -41,10 +42,6 @@ def sum_mixed_atoms(
 
     threaded = in_pieces and sum(map(n_rows, atoms)) * numbers.places.size >= MIN_THREADED_VALUES
     return map_threads(task, atoms) if threaded else [task(rows) for rows in atoms]
-
-
-def _with_targets(X: MixedMatrix, Y: Array) -> Array:
-    return np.append(X.places, X.shape[1] + np.arange(Y.shape[1]))
 
 
 def _summed(X: MixedMatrix, origin: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:

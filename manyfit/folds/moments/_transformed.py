@@ -126,15 +126,11 @@ class FeatureMoments:
     def raw_spectrum(self) -> Spectrum:
         """Eigendecomposition of the scatter about the origin, for models without an intercept."""
         if "raw" not in self._spectra:
-            self._spectra["raw"] = self._decomposed_about_origin()
+            # After centring the mean is rounding: no more than the rounding of the scatter.
+            rounding = np.finfo(np.float64).eps ** 2 * (self.variances * self.weight)
+            is_centred = np.all(self.weight * self.x_mean**2 <= rounding)
+            self._spectra["raw"] = self.spectrum if is_centred else Spectrum.of(self.raw_xx)
         return self._spectra["raw"]
-
-    def _decomposed_about_origin(self) -> Spectrum:
-        # After centring the mean is rounding: no more than the rounding of the scatter.
-        diagonal = self.variances * self.weight
-        if np.all(self.weight * self.x_mean**2 <= np.finfo(np.float64).eps ** 2 * diagonal):
-            return self.spectrum
-        return Spectrum.of(self.raw_xx)
 
     @property
     def raw_xx(self) -> Array:

@@ -255,8 +255,6 @@ def _side_by_side(
 ) -> tuple[Array, Array | None]:
     """Curvatures of all pieces of an atom."""
     own = [one for one, piece in zip(found, pieces, strict=True) if piece.atom == a]
-    if not own:
-        return np.empty((K, 0)), None
-    D = np.concatenate([one[0] for one in own], axis=1)
+    D = np.concatenate([np.empty((K, 0)), *(one[0] for one in own)], axis=1)
     joint = [one[1] for one in own if one[1] is not None]
     return D, np.concatenate(joint, axis=1) if joint else None

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, Self
 
 from manyfit.exceptions import Unsupported
@@ -169,7 +170,7 @@ class ChunkReduction(ABC):
 
         Each comes with the place of its first row among them. Workers give them in any order.
         """
-        for _, _, parts in self.nodes(_PieceOfRead(function), operator.add, [rows]):
+        for _, _, parts in self.nodes(partial(_piece_of_read, function), operator.add, [rows]):
             for start, part in parts:
                 yield rows_before(rows, start), part
 
@@ -236,15 +237,12 @@ class ChunkReduction(ABC):
         return {name: value for name, value in vars(self).items() if name not in own}
 
 
-@dataclass(frozen=True)
-class _PieceOfRead:
+def _piece_of_read(
+    function: Callable[[Any, Rows], Any], X: Any, rows: slice, block: Any, local: list[Rows]
+) -> list[tuple[int, Any]]:
     """The first of some rows in a read, and what a function makes of those of the read."""
-
-    function: Callable[[Any, Rows], Any]
-
-    def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> list[tuple[int, Any]]:
-        (own,) = local
-        return [(rows.start + first_row(own), self.function(block, own))]
+    (own,) = local
+    return [(rows.start + first_row(own), function(block, own))]
 
 
 def _groups_left(nodes: Sequence[Node], n_groups: int) -> list[range]:

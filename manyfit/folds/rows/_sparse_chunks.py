@@ -19,6 +19,7 @@ from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows.chunks._cuts import join_parts, ordered
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.rows.chunks._passes import Held
+from manyfit.folds.rows.chunks._rows import sum_finite
 from manyfit.folds.rows.chunks._sums import ChunkSums
 from manyfit.folds.splits._atoms import Rows, as_rows
 
@@ -32,7 +33,7 @@ class _SparseSums(RowsWithoutMoments, ChunkSums):
 
     def scan(self) -> Scan:
         """The origin of sparse rows is zero, always."""
-        return Scan(None, bool(np.isfinite(self.reduced(_sum_entries, operator.add))))
+        return Scan(None, bool(np.isfinite(self.reduced(sum_finite, operator.add))))
 
     def origin(self, Y: Array | None = None) -> Array:
         if Y is not None:
@@ -131,12 +132,7 @@ class SparseRows(_SparseSums, PartRows):
         wrong = np.flatnonzero(~np.isfinite(block.X.data))
         if not wrong.size:
             return
-        row = rows.start + int(np.searchsorted(block.X.indptr, wrong[0], side="right")) - 1
-        self.failure = ValueError(
-            f"Input X contains NaN or infinity, first in row {row} of {self.shape[0]}. X, a {self.kind}, is "
-            "read in chunks, for estimators that accept neither."
-        )
-        raise self.failure
+        self.refuse_row(rows.start + int(np.searchsorted(block.X.indptr, wrong[0], side="right")) - 1)
 
 
 class MappedRows(_SparseSums):
@@ -210,15 +206,6 @@ def bytes_of(X: Any) -> int:
 
 def _taken(block: CsrRows, rows: Rows) -> Any:
     return block.take(rows)
-
-
-def _sum_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> float:
-    """The sum of all entries of a read."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = float(block.X.data.sum(dtype=np.float64))
-    if not np.isfinite(total):
-        X.require_finite(rows, block)
-    return total
 
 
 def _count_entries(X: Any, rows: slice, block: CsrRows, local: list[Rows]) -> Array:

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, LeaveOneOut
 
 from manyfit.estimators import family_of
 from manyfit.families.least_squares.left_out import _damped_inverse, _residuals
-from manyfit.families.least_squares.left_out._leverage import HALF, bound_leverage
+from manyfit.families.least_squares.left_out._residuals import HALF, bound_leverage
 from manyfit.folds import FoldedMatrix, NumPyRows, Spectrum, Splits
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering

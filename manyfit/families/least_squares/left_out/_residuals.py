@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyfit.families.least_squares.left_out._damped_inverse import DampedInverse, Floors, damped_inverse
-from manyfit.families.least_squares.left_out._leverage import bound_leverage
 from manyfit.families.protocol import Array, LeftOut
 from manyfit.folds import FoldedMatrix, Moments, Spectrum, Unsupported
 from manyfit.metrics.scoring import lost_predictions
@@ -47,6 +46,8 @@ MOST_SHIFT = 10.0
 MIN_COLUMNS = 4
 # Iterations that most sets take.
 USUAL_ITERATIONS = 6
+# What is tried of all that is known of a direction: a quarter of the rows seldom holds half.
+HALF = 0.5
 # Operations at the rate of memory take so many times as long as those of a product of large matrices.
 SLOWNESS = 4.0
 
@@ -280,3 +281,26 @@ def _products(left: Array, right: Array) -> Array:
     for j in range(c):
         np.matmul(left[:, j : j + 1], right, out=out[:, j : j + 1])
     return out
+
+
+def bound_leverage(A: Array, offset: Array, weight: float, parts: Sequence[Moments]) -> float:
+    """A bound on the eigenvalues of ``X_b A^-1 X_b'`` for all rows of any of some parts, and so for a few.
+
+    A, (p, p), is the matrix of the normal equations about a centre, which is the origin of `parts` less
+    `offset`. `weight`: that of all rows, if there is an intercept, else 0; X and A then have a column for it.
+    The bound is `HALF` where ``A / 2 - X_b'X_b`` is positive definite for each part, else 1.
+    """
+    p = len(A)
+    d = p + (weight > 0.0)
+    half = np.zeros((d, d))
+    half[:p, :p], half[p:, p:] = HALF * A, HALF * weight
+    for part in parts:
+        mean = np.ones(d)
+        mean[:p] = part.offset[:p] + offset
+        left = half - np.outer(part.weight * mean, mean)
+        left[:p, :p] -= part.scatter[:p, :p]
+        try:
+            np.linalg.cholesky(left)
+        except np.linalg.LinAlgError:
+            return 1.0
+    return HALF

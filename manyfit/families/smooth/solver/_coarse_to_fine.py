@@ -5,7 +5,7 @@ its test rows: in directions that the training rows leave open, any start stays 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -109,16 +109,11 @@ class _Group:
             W, error = (A.reshape(n_sets, kept.size, K, d) for A in (reached.W, error))
             converged[:, kept] = (reached.size <= acceptable).reshape(n_sets, kept.size)
         read = self.rows_read + self.passes.rows_read
-        return [
-            PathSolution(
-                self._linear(W[i], kept, i),
-                self._linear(error[i], kept, i),
-                own,
-                trusted[i],
-                0 if i else read,
-            )
-            for i, own in enumerate(converged)
-        ]
+        found = []
+        for i, own in enumerate(converged):
+            linear, off = (self._linear(A[i], kept, i) for A in (W, error))
+            found.append(PathSolution(linear, off, own, trusted[i], 0 if i else read))
+        return found
 
     def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, Array]:
         """The ends of some settings on all splits, and the acceptable sizes of their gradients."""
@@ -126,7 +121,9 @@ class _Group:
         # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
         # They are measured before the coarse stages exist, which take memory.
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
-        coarse = self._coarser(kept) if start is None else []
+        # Stages on samples of ever fewer rows, where these save something.
+        samples = map(self._sample, self._shares()[1:] if start is None else [])
+        coarse = [self._stage(some, kept) for some in samples if some is not None]
         if sizes is None:
             sizes = (coarse[-1] if coarse else stage).sizes_at(zero)
         scale = float(sizes.max())
@@ -166,7 +163,7 @@ class _Group:
             first[:, self.penalties[0].argmin()] = True
         W = trials.run(first)
         trusted = np.asarray(trials.trusted[splits].all(axis=0))
-        on_all = trusted[None] if shape[0] == 1 else self._on_all_splits(trusted, splits, trials)
+        on_all = self._on_all_splits(trusted, splits, trials)
         self._tol = np.maximum(self._tol, trials.tolerances)
         return on_all, W[trusted] if shape[0] == 1 and sample is None else None
 
@@ -202,7 +199,8 @@ class _Group:
         return zero
 
     def _stage(self, rows: TrainingRows, kept: Array) -> Stage:
-        return Stage(rows, self.problems.subset(kept), LBFGS(), self.data.memory_limit)
+        problems = replace(self.problems, penalties=self.penalties[:, kept])
+        return Stage(rows, problems, LBFGS(), self.data.memory_limit)
 
     def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
         """One over the share of the rows of each stage: 1, 4, 16, ...; only 1 if samples do not pay."""
@@ -212,11 +210,6 @@ class _Group:
         while self.data.X.samples_pay and self.data.X.shape[0] >= shares[-1] * least:
             shares.append(shares[-1] * COARSER)
         return shares
-
-    def _coarser(self, kept: Array) -> list[Stage]:
-        """Stages on samples of ever fewer rows; none if they would save nothing."""
-        samples = map(self._sample, self._shares()[1:])
-        return [self._stage(some, kept) for some in samples if some is not None]
 
     def _sample(self, share: int) -> TrainingRows | None:
         """One in `share` rows of each atom; None if that saves nothing, or leaves a split without weights."""

@@ -17,6 +17,11 @@ from manyfit.arrays import array_namespace, device
 
 Array = Any
 
+# Pairs of steps and gradient changes that are kept.
+MEMORY = 8
+# A step is taken if the slope at its end is at most this part of the slope at its start.
+MAX_SLOPE = 0.5
+
 
 class Problem(Protocol):
     """Convex problems, one a column, over coefficients of shape (m, K, d): m columns with K outputs."""
@@ -33,43 +38,23 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Settings of the solver.
-
-    After `max_passes` evaluations of gradients, or `max_steps` steps, it gives up. It keeps `memory` pairs of
-    steps and gradient changes. A step is taken if the slope at its end is at most `max_slope` of the slope at
-    its start.
-    """
+    """The solver, which gives up after `max_passes` evaluations of gradients, or `max_steps` steps."""
 
     max_passes: int = 200
     max_steps: int | None = None
-    memory: int = 8
-    max_slope: float = 0.5
 
     def solve(
-        self,
-        problem: Problem,
-        start: Array,
-        columns: Array,
-        tol: Array,
-        worth: Callable[[int], int] | None = None,
-        gradient: Array | None = None,
-        state: "State | None" = None,
+        self, problem: Problem, state: "State", tol: Array, worth: Callable[[int], int] | None = None
     ) -> "Solution":
-        """Follow all columns from `start`, (m, K, d), until the size of each gradient is at most `tol`, (m,).
+        """Follow the columns of a state, which is changed, until the size of each gradient is at most `tol`.
 
-        The problem knows the columns by `columns`. ``worth(n_left)`` limits the passes by what the caller
-        could do better with the columns that are left. `gradient` is that at the start, if known. `state`
-        continues an earlier solution with its pairs, instead of `start` and `gradient`, and is changed.
+        `tol` is (m,). ``worth(n_left)`` limits the passes by what the caller could do better with the columns
+        that are left.
         """
-        xp = array_namespace(start)
-        place = xp.arange(columns.shape[0], device=device(start))
-        passes = 0
-        if state is None:
-            if gradient is None:
-                gradient, passes = problem.gradient(start, columns), 1
-            state = State(columns, start, gradient, self.memory)
+        xp = array_namespace(state.W)
+        place = xp.arange(state.columns.shape[0], device=device(state.W))
         finished: list[tuple[Array, ...]] = []
-        limit, steps = self.max_passes, 0
+        limit, steps, passes = self.max_passes, 0, 0
         while True:
             done = problem.size(state.G, state.columns) <= tol
             # One synchronisation a step.
@@ -107,7 +92,7 @@ class LBFGS:
             end = _dot(G, D)
             state.overshoot = xp.maximum(state.overshoot, _ratio(end, slope))
             # NaN compares as too steep.
-            steep = ~(end <= self.max_slope * xp.abs(slope))
+            steep = ~(end <= MAX_SLOPE * xp.abs(slope))
             if not bool(xp.any(steep)):
                 break
             if passes >= budget:
@@ -151,8 +136,9 @@ class Solution:
 
 
 class State:
-    """Columns that have not converged, and the pairs that tell their curvature.
+    """Columns that have not converged, and the pairs that tell their curvature, none at first.
 
+    A problem knows its columns, (m,), by `columns`; `W` and `G`, (m, K, d), are where they are.
     The pairs of a column are contiguous, so that the two-loop recursion is four products with all of them,
     and a small one with their inner products. `S` and `Y`, (m, memory, K d), are steps and gradient changes,
     `inverse`, (m, memory), one over their inner products (zero for a useless pair), `cross`, (m, memory,
@@ -160,7 +146,7 @@ class State:
     `steps` are as in `Solution`.
     """
 
-    def __init__(self, columns: Array, W: Array, G: Array, memory: int) -> None:
+    def __init__(self, columns: Array, W: Array, G: Array, memory: int = MEMORY) -> None:
         self.columns, self.W, self.G, self.memory = columns, W, G, memory
         xp, (m, K, d) = array_namespace(W), W.shape
         kind = {"dtype": W.dtype, "device": device(W)}

@@ -125,6 +125,7 @@ class RowLoss:
         return RowLoss(self.loss, targets, weight, self.class_weight, codes)
 
 
+@dataclass(eq=False)
 class LinearProblem:
     """Linear models of all columns, to be minimised.
 
@@ -133,23 +134,19 @@ class LinearProblem:
     "none". `norm` measures a gradient by its "largest" entry or by its "euclidean" length.
     """
 
-    def __init__(
-        self,
-        passes: Passes,
-        rowwise: RowLoss,
-        columns: Columns,
-        views: Sequence[TransformedMoments | None],
-        intercept: Intercept,
-        norm: Norm = "largest",
-    ) -> None:
-        self.passes, self.rowwise, self.columns, self.views = passes, rowwise, columns, views
-        self.intercept, self.norm = intercept, norm
+    passes: Passes
+    rowwise: RowLoss
+    columns: Columns
+    views: Sequence[TransformedMoments | None]
+    intercept: Intercept
+    norm: Norm = "largest"
+
+    def __post_init__(self) -> None:
         # The places of the splits among the columns of the last gradient: the next one has the same.
         self._last: tuple[bytes, list[tuple[int, Array, TransformedMoments | None]]] = (b"", [])
         # Steps may keep more features on some splits than on others: coefficients that a split lacks stay
         # zero.
-        p = passes.origin.size
-        self.n_features = max((p if view is None else view.n_features for view in views), default=p)
+        self.n_features = max(map(self._n_features, range(len(self.views))), default=self.passes.origin.size)
 
     def to_X(self, W: Array, split: Array) -> Array:
         """Coefficients behind the steps as coefficients of the columns of X, with values at the origin."""
@@ -212,14 +209,10 @@ class LinearProblem:
 
     def size(self, G: Array, columns: Array) -> Array:
         """Size of each gradient, (m,), in scikit-learn's coordinates: with free intercepts at zero."""
-        return gradient_sizes(self._moved(G, columns, 1.0), self.norm)
+        return gradient_sizes(self.moved(G, columns, 1.0), self.norm)
 
-    def to_origin(self, G: Array, columns: Array) -> Array:
-        """Gradients in scikit-learn's coordinates as gradients in the coordinates of the problem."""
-        return self._moved(G, columns, -1.0)
-
-    def _moved(self, G: Array, columns: Array, sign: float) -> Array:
-        """Gradients with free intercepts at zero instead of at the origin (`sign` 1), or the reverse (-1)."""
+    def moved(self, G: Array, columns: Array, sign: float) -> Array:
+        """Gradients with free intercepts at zero, as in scikit-learn (`sign` 1), or the reverse (-1)."""
         if self.intercept != "free" or not self.passes.origin.any():
             return G
         own = G.copy()
@@ -235,19 +228,17 @@ class LinearProblem:
         view, p = self.views[i], self.passes.origin.size
         if view is None and self.intercept == "free":
             return full
-        if features is not None:
-            T = np.eye(len(features) + 1)
-            T[-1, :-1] = self.passes.origin[features]
-            T[-1, -1] = self.intercept != "none"
-            return _congruent(full, T, K)
         if full.ndim == 1:
             return self._diagonal_behind_steps(full.reshape(K, p + 1), i)
-        linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
-        q = linear.shape[1]
-        T = np.zeros((p + 1, self.n_features + 1))
-        T[:-1, :q] = linear
+        origin = self.at_origin(i)
+        if features is not None:
+            linear, origin = np.eye(len(features)), origin[features]
+        else:
+            linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
+        T = np.zeros((len(linear) + 1, origin.size + 1))
+        T[:-1, : linear.shape[1]] = linear
         if self.intercept != "free":
-            T[-1, :-1] = self.at_origin(i)
+            T[-1, :-1] = origin
         T[-1, -1] = self.intercept != "none"
         return _congruent(full, T, K)
 

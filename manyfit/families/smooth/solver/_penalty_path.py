@@ -8,7 +8,7 @@ import numpy as np
 
 from manyfit.families.protocol import Array
 from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
-from manyfit.families.smooth.solver._lbfgs import LBFGS
+from manyfit.families.smooth.solver._lbfgs import LBFGS, MEMORY, State
 from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
 from manyfit.folds import RowSample
@@ -115,7 +115,7 @@ class Stage:
         number = 8 * n_sets * K
         vector = number * d
         # The solver keeps pairs of vectors, and a pass some numbers for each column and output.
-        kept = vector * (2 * self.solver.memory + 8) + number * self.passes.kept_per_column
+        kept = vector * (2 * MEMORY + 8) + number * self.passes.kept_per_column
         return int(np.clip((room - OF_ALL * m * vector) // kept, 1, m))
 
     def _most(self, room: float) -> int:
@@ -185,7 +185,7 @@ class Stage:
             signs -= signs.mean(axis=0)
         size = np.abs(signs).max() if self.problem.norm == "largest" else np.linalg.norm(signs)
         unit = np.broadcast_to(signs / max(size, np.finfo(float).tiny), W.shape).copy()
-        return self.problem.to_origin(unit, columns)
+        return self.problem.moved(unit, columns, -1.0)
 
     def _waves(self, warm_starts: bool) -> list[Array]:
         """The settings in waves that are followed at once, those with large penalties first."""
@@ -216,14 +216,14 @@ class Stage:
         """
         left, place, (tol, acceptable) = columns, np.arange(len(columns)), goal.of(columns)
         size, best = np.full((2, left.size), np.inf)
-        idle, spent, state = np.zeros(left.size, dtype=int), 0, None
+        idle, spent, state = np.zeros(left.size, dtype=int), 0, State(columns, W, G)
         for i in count():
             self.hessians.renew(W[place], left, HESSIAN_SHARE * NEARER**i)
 
             def worth(n_left: int, rest: int = self.solver.max_passes - spent) -> int:
                 return min(self._passes_of_round(n_left), rest)
 
-            solution = self.solver.solve(self.hessians, W[place], left, tol[place], worth, G[place], state)
+            solution = self.solver.solve(self.hessians, state, tol[place], worth)
             spent += solution.passes
             W[place], G[place] = solution.W, solution.G
             size[place] = self.problem.size(solution.G, left)
@@ -237,10 +237,10 @@ class Stage:
             solution.left.keep(np.flatnonzero(active))
             place = place[active]
             left = columns[place]
-            # A new whole Hessian replaces the pairs of steps and gradients; a partial one does not.
-            state = solution.left if self._partial else None
             if not left.size or spent >= self.solver.max_passes:
                 return W, G, size
+            # A new whole Hessian replaces the pairs of steps and gradients; a partial one does not.
+            state = solution.left if self._partial else State(left, W[place], G[place])
         raise AssertionError  # `count` has no end
 
     def _passes_of_round(self, n_columns: int) -> int:

@@ -123,8 +123,9 @@ class Hessians(Problem):
         xp = array_namespace(samples)
         new = [xp.asarray(own[j], copy=True) for j in chosen]
         del samples, own, known
-        # One transfer for several, if their sums take little memory where X lies.
-        step = max(1, TRANSFERRED // self._sums(W.shape[1]))
+        # One transfer for several, if their sums over all atoms take little memory where X lies.
+        d = (self.problem.passes.origin.size if self._head is None else len(self._head)) + 1
+        step = max(1, TRANSFERRED // (len(self.problem.passes.rows) * (W.shape[1] * d) ** 2))
         for first in range(0, len(chosen), step):
             some = chosen[first : first + step]
             self._references += self._take(W[some], columns[some], new[first : first + step])
@@ -168,11 +169,6 @@ class Hessians(Problem):
         width = K * d if self._head is None else K * (len(self._head) + 1)
         worth = max(1, round(COEFFICIENTS_A_COLUMN * m / width))
         return max(1, min(worth, self._most))
-
-    def _sums(self, n_outputs: int) -> int:
-        """Numbers of one Hessian, over all atoms."""
-        d = (self.problem.passes.origin.size if self._head is None else len(self._head)) + 1
-        return len(self.problem.passes.rows) * (n_outputs * d) ** 2
 
     def _take(self, W: Array, columns: Array, samples: Sequence[Any]) -> list[_ReferenceHessian]:
         """Sum the Hessians at some columns."""

@@ -1,7 +1,7 @@
 """The problems of a path: all settings of some splits, over all rows of X or over a sample of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,10 +48,6 @@ class PathProblems:
     views: Sequence[TransformedMoments | None]
     intercept: Intercept
     norm: Norm
-
-    def subset(self, settings: Array) -> "PathProblems":
-        """Some of the settings on all sets."""
-        return replace(self, penalties=self.penalties[:, settings])
 
     def over(self, rows: TrainingRows) -> LinearProblem:
         """The settings of the first set, then those of the second, ..., as columns of one problem."""

@@ -162,7 +162,8 @@ class _AsSklearn:
         whether the loss shows their tolerance, and that tolerance.
         """
         few = min(steps, CURVATURE_STEPS)
-        found = self._solve(few, tol, None)
+        state = State(self._places, self._start, self._G, MEMORY)
+        found = LBFGS(EVALUATIONS * few, few).solve(self, state, tol)
         open_ = np.flatnonzero(~found.converged)  # in the order of `found.left`
         if may_stop_short:
             tol = np.maximum(tol, _smallest_shown(found.curvature, stopping))
@@ -172,18 +173,13 @@ class _AsSklearn:
         if not (briefly or few == steps) and on.any():
             found.left.keep(np.flatnonzero(on))
             more = open_[on]
-            rest = self._solve(steps - few, tol[more], found.left)
+            rest = LBFGS(EVALUATIONS * (steps - few), steps - few).solve(self, found.left, tol[more])
             for name in ("W", "converged", "curvature", "overshoot", "steps"):
                 getattr(found, name)[more] = getattr(rest, name)
             if may_stop_short:
                 tol = np.maximum(tol, _smallest_shown(found.curvature, stopping))
             visible = tol >= _smallest_shown(found.curvature, stopping)
         return found, visible & np.isfinite(tol), tol
-
-    def _solve(self, steps: int, tol: Array, state: State | None) -> Solution:
-        solver = LBFGS(max_passes=EVALUATIONS * steps, max_steps=steps, memory=MEMORY)
-        columns = self._places if state is None else state.columns
-        return solver.solve(self, self._start[columns], columns, tol, gradient=self._G[columns], state=state)
 
     def moved(self, V: Array, sign: float, places: Any = slice(None)) -> Array:
         """Intercepts as values at the origin of the passes (`sign` 1), or such as values at zero (-1)."""

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -72,7 +72,7 @@ class RowCuts:
     """Some sets of rows, each sorted, which are cut at the borders of reads."""
 
     def __init__(self, sets: Sequence[Rows]) -> None:
-        self._sets = [_sorted(rows) for rows in sets]
+        self._sets = [ordered(rows)[0] for rows in sets]
 
     def within(self, start: int, stop: int) -> list[Rows]:
         """The rows of each set from `start` to `stop`, numbered from `start`."""
@@ -110,16 +110,24 @@ def ordered(rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
     return rows[order], order
 
 
-def _sorted(rows: Rows) -> Rows:
-    return ordered(rows)[0]
-
-
 def _cut(rows: Rows, start: int, stop: int) -> Rows:
     if isinstance(rows, slice):
         low, high = max(rows.start, start), min(rows.stop, stop)
         return slice(low - start, max(high, low) - start) if high > low else slice(0, 0)
     low, high = np.searchsorted(rows, (start, stop))
     return rows[low:high] - start
+
+
+def in_blocks(parts: Iterable[Any], size: int) -> Iterator[Any]:
+    """Parts of some rows, one after the other, cut anew into blocks of `size` rows."""
+    kept: Any = None
+    for part in parts:
+        kept = part if kept is None else join_parts([kept, part])
+        while len(kept) >= size:
+            yield rows_of(kept, slice(0, size))
+            kept = rows_of(kept, slice(size, len(kept)))
+    if kept is not None and len(kept):
+        yield kept
 
 
 def rows_of(part: Any, rows: Rows) -> Any:

@@ -156,9 +156,11 @@ class DaskSparseRows(_DaskSource, SparseRows):
 
     def __init__(self, X: Any, memory: int) -> None:
         dtype, n_parts = number_dtype(X, ARRAY), X.numblocks[0]
+        # Of the parts that `size_of_parts` computes.
+        row_bytes = max((bytes_of(part) / part.shape[0] for part in _some_parts(X, n_parts)), default=0.0)
         SparseRows.__init__(
             self, f"{ARRAY} of sparse chunks", int(X.shape[1]), dtype, n_parts, None, memory,
-            _largest_row(X),
+            row_bytes,
         )  # fmt: skip
         self.identity = (ARRAY, X.name)
         if not np.isnan(X.shape[0]):
@@ -226,11 +228,6 @@ def size_of_parts(X: Any) -> int:
     """
     n = X.numblocks[0] if hasattr(X, "numblocks") else X.npartitions
     return n * max(map(bytes_of, _some_parts(X, n)), default=0)
-
-
-def _largest_row(X: Any) -> float:
-    """Bytes of a row of a Dask array with sparse chunks, from the parts that `size_of_parts` computes."""
-    return max((bytes_of(part) / part.shape[0] for part in _some_parts(X, X.numblocks[0])), default=0.0)
 
 
 def _some_parts(X: Any, n: int) -> Iterator[Any]:

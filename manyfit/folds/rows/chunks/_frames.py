@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds.rows._inputs import NUMBERS
-from manyfit.folds.rows.chunks._cuts import join_parts, rows_of
+from manyfit.folds.rows.chunks._cuts import in_blocks
 from manyfit.folds.rows.chunks._parts import PartRows
 from manyfit.folds.splits._atoms import Array
 
@@ -90,14 +90,9 @@ class FrameRows(PartRows):
 
     def frame_blocks(self, size: int) -> Iterator[Any]:
         """All rows as frames of `size` rows; the borders of chunks do not show."""
-        kept: Any = None
-        for _, frame in self.frames():
-            kept = frame if kept is None else join_parts([kept, frame])
-            while len(kept) >= size:
-                yield _numbered(rows_of(kept, slice(0, size)))
-                kept = rows_of(kept, slice(size, len(kept)))
-        if len(kept):
-            yield _numbered(kept)
+        for frame in in_blocks((frame for _, frame in self.frames()), size):
+            # Rows have no names.
+            yield frame.reset_index(drop=True) if hasattr(frame, "reset_index") else frame
 
     def _named(self, frame: Any, wanted: Sequence[str]) -> Any:
         """The frame of a part, checked against the columns of X."""
@@ -128,11 +123,6 @@ class FrameRows(PartRows):
             out[:, j] = column
         self.bytes_read += out.nbytes
         return out
-
-
-def _numbered(frame: Any) -> Any:
-    """A frame whose rows have no names."""
-    return frame.reset_index(drop=True) if hasattr(frame, "reset_index") else frame
 
 
 def number_dtype_of(dtype: Any) -> np.dtype[Any] | None:

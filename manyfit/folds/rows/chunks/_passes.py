@@ -82,19 +82,13 @@ class _SumsOfRead:
     more: tuple[Any, ...] = ()
 
     def __call__(self, X: Any, rows: slice, block: Any, local: list[Rows]) -> tuple[Array, int]:
-        passes = _passes_of(block, local, self.origin)
+        passes = block.passes(local, self.origin)
+        passes.n_parts = PARTS  # the same whatever the number of threads
 
         def callback(Z: Any, index: Any, *columns: Array) -> Any:
             return self.callback(Z, shifted(index, rows.start), *columns)
 
         return getattr(passes, self.method)(*self.given, callback, *self.more), passes.rows_read
-
-
-def _passes_of(block: Any, local: list[Rows], origin: Array) -> Passes:
-    """Passes over rows in memory, cut in the same way whatever the number of threads."""
-    passes = block.passes(local, origin)
-    passes.n_parts = PARTS
-    return passes  # type: ignore[no-any-return]
 
 
 def _add(before: tuple[Array, int], after: tuple[Array, int]) -> tuple[Array, int]:

@@ -63,7 +63,8 @@ def is_larger(X: Any, memory: int) -> bool:
     kind = _kind_of(X)
     if kind == "rows":
         return True
-    require_open(X)
+    if kind == "h5py.Dataset" and not getattr(X, "id", True):
+        raise ValueError("X, an h5py.Dataset, belongs to a file that is closed. Keep the file open.")
     if not kind or kind == "blocks" or (kind.startswith("dask") and not _is_on_host(X, kind)):
         return False
     if kind == "parquet":
@@ -71,12 +72,6 @@ def is_larger(X: Any, memory: int) -> bool:
     if kind == "dask frame" or (kind == "dask array" and (has_sparse_chunks(X) or not _has_known_chunks(X))):
         return size_of_parts(X) > memory
     return int(np.prod(X.shape, dtype=np.int64)) * getattr(X.dtype, "itemsize", 8) > memory
-
-
-def require_open(X: Any) -> None:
-    """Raise ValueError for an `h5py.Dataset` of a file that was closed."""
-    if _kind_of(X) == "h5py.Dataset" and not getattr(X, "id", True):
-        raise ValueError("X, an h5py.Dataset, belongs to a file that is closed. Keep the file open.")
 
 
 def as_chunk_rows(X: Any, memory: int, columns: Sequence[str] | None = None) -> ChunkRows | None:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import SAMPLED_ROWS, evenly_spread, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._chunk_reduction import GROUP_READS
+from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._cuts import RowCuts, join_parts, ordered, rows_of
+from manyfit.folds.rows.chunks._cuts import RowCuts, in_blocks, join_parts, ordered, rows_of
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows, as_rows
@@ -308,14 +309,10 @@ class ChunkRows(ChunkSums, HostRows):
         if not isinstance(rows, slice):
             yield from super().blocks(rows, size)
             return
-        start, kept = rows.start, np.empty((0, self.shape[1]), dtype=self.dtype)
-        for _, block, (local,) in self.chunks([rows]):
-            kept = np.concatenate([kept, block[local]])
-            while len(kept) >= size:
-                yield slice(start, start + size), kept[:size]
-                start, kept = start + size, kept[size:]
-        if len(kept):
-            yield slice(start, start + len(kept)), kept
+        start = rows.start
+        for block in in_blocks((block[local] for _, block, (local,) in self.chunks([rows])), size):
+            yield slice(start, start + len(block)), block
+            start += len(block)
 
     def rows_in_memory(self, rows: Rows) -> Held:
         """A copy of some rows."""
@@ -329,7 +326,7 @@ class ChunkRows(ChunkSums, HostRows):
 
     def scan(self) -> Scan:
         # Integers and bools are finite.
-        total = self.reduced(_sum_finite, operator.add) if self.dtype.kind == "f" else 0.0
+        total = self.reduced(sum_finite, operator.add) if self.dtype.kind == "f" else 0.0
         return Scan(self.origin(), math.isfinite(total))
 
     def origin(self, Y: Array | None = None) -> Array:
@@ -356,9 +353,12 @@ class ChunkRows(ChunkSums, HostRows):
         values = np.asarray(block.take(slice(None)))
         if self.read_by_sklearn or np.isfinite(values).all():
             return
-        first = rows.start + int(np.argmin(np.isfinite(values).all(axis=1)))
+        self.refuse_row(rows.start + int(np.argmin(np.isfinite(values).all(axis=1))))
+
+    def refuse_row(self, row: int) -> NoReturn:
+        """Raise ValueError, now and in each later read, for the first row that holds NaN or infinity."""
         self.failure = ValueError(
-            f"Input X contains NaN or infinity, first in row {first} of {self.shape[0]}. X, a {self.kind}, "
+            f"Input X contains NaN or infinity, first in row {row} of {self.shape[0]}. X, a {self.kind}, "
             "is read in chunks, for estimators that accept neither."
         )
         raise self.failure
@@ -380,10 +380,11 @@ def with_retries(load: Callable[[], Any]) -> Any:
     return load()
 
 
-def _sum_finite(X: ChunkRows, rows: slice, block: Held, local: list[Rows]) -> float:
-    """The sum of all numbers of a read."""
+def sum_finite(X: Any, rows: slice, block: Held, local: list[Rows]) -> float:
+    """The sum of all numbers of a read, or of all entries of a sparse one."""
+    values = block.X.data if isinstance(block, CsrRows) else block.take(slice(None))
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(block.take(slice(None)).sum(dtype=np.float64))
+        total = float(values.sum(dtype=np.float64))
     if not math.isfinite(total):
         X.require_finite(rows, block)
     return total

@@ -73,7 +73,7 @@ class ChunkSums(ChunkReduction, RowSource):
         return summed
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        found = self.reduced(_Ranges(columns), SetwiseMerge(_merge_ends), atoms)
+        found = self.reduced(partial(_ranges, columns), SetwiseMerge(_merge_ends), atoms)
         low, high = np.empty((2, len(atoms), len(columns)), dtype=self.dtype)
         for a, ends in enumerate(found or ()):
             if ends is not None:
@@ -122,16 +122,10 @@ def _merge_moments(one: tuple[Moments, int], other: tuple[Moments, int]) -> tupl
     return merged_moments([one[0], other[0]]), one[1] + other[1]
 
 
-@dataclass(frozen=True)
-class _Ranges:
+def _ranges(columns: Array, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[Any]:
     """Minimum and maximum of some columns over each set in a read; None for a set without rows."""
-
-    columns: Array
-
-    def __call__(self, X: ChunkSums, rows: slice, block: Held, local: list[Rows]) -> list[Any]:
-        used = [a for a, own in enumerate(local) if n_rows(own)]
-        ends = iter(zip(*block.ranges([local[a] for a in used], self.columns), strict=True))
-        return [next(ends) if n_rows(own) else None for own in local]
+    ends = iter(zip(*block.ranges([own for own in local if n_rows(own)], columns), strict=True))
+    return [next(ends) if n_rows(own) else None for own in local]
 
 
 def _merge_ends(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
