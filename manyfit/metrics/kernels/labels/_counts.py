@@ -141,15 +141,14 @@ def contingency(targets: Targets, P: Array) -> Table:
     xp, K = array_namespace(P), targets.n_classes
     if K * K > MAX_CELLS:
         raise Unsupported(f"a table of {K} by {K} labels for each setting")
-    cells = _cells_on_host(targets, P) if isinstance(P, np.ndarray) else _cells(targets, P)
+    if isinstance(P, np.ndarray):
+        weight = float_weight(targets, P)
+        cells = _bincount(targets.codes * K + P, K * K, weight).reshape(-1, K, K)
+    else:
+        cells = _cells(targets, P)
     if targets.weight is not None:
         return Table(cells, *label_presence(targets, P))
     return Table(cells, xp.sum(cells[0, ...], axis=1) > 0, xp.sum(cells, axis=1) > 0)
-
-
-def _cells_on_host(targets: Targets, P: Any) -> Any:
-    K = targets.n_classes
-    return _bincount(targets.codes * K + P, K * K, float_weight(targets, P)).reshape(-1, K, K)
 
 
 def _cells(targets: Targets, P: Array) -> Array:
