@@ -118,10 +118,8 @@ def _silhouettes(measure: Measure | None, X: Array, found: Clusterings, max_byte
         parts: dict[int, list[Any]] = {}
         for group in groups:
             inside = _members(found, group, n, X) if members is None else members
-            sums, sizes = (
-                _reshaped(block @ inside, group),
-                _reshaped(xp.sum(inside, axis=0)[None, :], group),
-            )
+            shape = (-1, *(part.stop - part.start for part in group))
+            sums, sizes = (xp.reshape(one, shape) for one in (block @ inside, xp.sum(inside, axis=0)))
             parts.setdefault(group[0].start, []).append(_near(found, group, at, sums, sizes))
         blocks.append(xp.concat([_silhouette(xp, several) for several in parts.values()], axis=1))
     return xp.matrix_transpose(xp.concat(blocks, axis=0))
@@ -132,11 +130,6 @@ def _members(found: Clusterings, group: tuple[slice, slice], n: int, X: Array) -
     xp = array_namespace(X)
     inside = xp.astype(found.in_setting(*group, slice(0, n)), float_dtype(X))
     return xp.matrix_transpose(xp.reshape(inside, (-1, n)))
-
-
-def _reshaped(columns: Array, group: tuple[slice, slice]) -> Array:
-    c, k = (part.stop - part.start for part in group)
-    return array_namespace(columns).reshape(columns, (columns.shape[0], c, k))
 
 
 def _near(

@@ -160,11 +160,7 @@ def _minkowski(p: float, weight: Array) -> Measure:
         return NUMBER_MEASURES["chebyshev"]
     if p == 2:
         return Measure(partial(_squares, weight=weight), root, wide=True)
-    return Measure(partial(_powers, p=p, weight=weight), partial(_power, p=1 / p), wide=True)
-
-
-def _power(xp: Any, values: Array, *, p: float) -> Array:
-    return values**p
+    return Measure(partial(_powers, p=p, weight=weight), lambda xp, sums: sums ** (1 / p), wide=True)
 
 
 def _inverse_covariance(X: Array) -> Array:

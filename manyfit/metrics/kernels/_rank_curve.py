@@ -100,14 +100,16 @@ def roc_areas(
 ) -> Array:
     """Areas under ROC curves of scores (..., n); NaN if a class is missing."""
     if _sorts_classes_apart(scores, positive) and max_fpr in (None, 1):
-        return np.asarray([_row_area(row, *_rows(positive), weight) for row in scores])
+        places = np.flatnonzero(positive), np.flatnonzero(~positive)
+        return np.asarray([_row_area(row, *places, weight) for row in scores])
     return curve_area(rank_curve(RankedScores(scores), positive, weight), max_fpr)
 
 
 def average_precisions(scores: Array, positive: Array, weight: Array | None = None) -> Array:
     """Average precisions of scores (..., n); 0 without positives."""
     if _sorts_classes_apart(scores, positive):
-        return np.asarray([_row_precision(row, *_rows(positive), weight) for row in scores])
+        places = np.flatnonzero(positive), np.flatnonzero(~positive)
+        return np.asarray([_row_precision(row, *places, weight) for row in scores])
     return curve_precision(rank_curve(RankedScores(scores), positive, weight))
 
 
@@ -115,10 +117,6 @@ def _sorts_classes_apart(scores: Array, positive: Array) -> bool:
     """Whether to sort the two classes apart, in shapes that depend on the targets."""
     plain = isinstance(scores, np.ndarray) and scores.ndim == 2 and positive.ndim == 1
     return plain and scores.shape[1] >= ROW
-
-
-def _rows(positive: Array) -> tuple[Array, Array]:
-    return np.flatnonzero(positive), np.flatnonzero(~positive)
 
 
 def _sorted(row: Array, places: Array, weight: Array | None) -> tuple[Array, Array | None]:
