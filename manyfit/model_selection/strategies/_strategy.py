@@ -131,7 +131,6 @@ class RunContext:
     _fitted: Job | None = None
     _answered: Job | None = None
     _splits: dict[frozenset[int], Splits] = field(default_factory=dict, repr=False)
-    _last_split: tuple[int, Any] | None = field(default=None, repr=False)
 
     @cached_property
     def data(self) -> SearchData:
@@ -152,13 +151,6 @@ class RunContext:
             y = self.job.copy_to_host(self.fitted.y, "y")
             self._answered = replace(self.fitted, y=y, options=self.job.options)
         return self._answered
-
-    def split_indices(self, i: int) -> Any:
-        """Train and test indices of a split; fits that follow each other on it share them."""
-        last = self._last_split
-        if last is None or last[0] != i:
-            last = self._last_split = i, self.job.splits.indices(i)
-        return last[1]
 
     @cached_property
     def sklearn_stops(self) -> bool:
