@@ -175,9 +175,6 @@ class FoldFamilyStrategy(Strategy):
         requests = nested_requests(job, [*(group.candidates[0] for group in item.groups), *item.others])
         return FoldStore(job.X, job.y, job.splits, job.options, True, rowwise=job.rowwise, requests=requests)
 
-    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        return [group.candidates[0] for group in item.groups]
-
 
 FOLD_FAMILIES = FoldFamilyStrategy()
 

@@ -69,9 +69,6 @@ class SharedSteps(Strategy):
             return _fit_in_order(item, context)
         return _fit_piece(item, context, evaluate)
 
-    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        return item.candidates
-
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """See `Strategy`. Each pair is tried by itself, to find the one that workers die of."""
         return TaskResult(), [WorkItem(INDIVIDUAL_FITS, (pair,)) for pair in item.pairs]

@@ -259,10 +259,6 @@ class Strategy(GroupStrategy):
         """Answer an item; what shared work leaves is noted with its reason."""
         raise NotImplementedError
 
-    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        """Candidates whose row-wise steps this process applies to all rows, for the processes of joblib."""
-        return ()
-
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """Return the results of an item that killed its workers, and items to try instead."""
         return TaskResult(refused=dict.fromkeys(item.pairs, "the worker died of the shared work")), []
