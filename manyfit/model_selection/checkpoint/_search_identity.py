@@ -180,12 +180,10 @@ def _data(data: Any, files: Any = None) -> str:
     shape = getattr(data, "shape", None)
     size = str(tuple(shape)) if shape is not None else f"{num_samples(data)} items"
     dtype = getattr(data, "dtype", None)
-    flags = getattr(data, "flags", None)
     order = ""
-    if isinstance(data, np.ndarray) and data.ndim > 1 and flags is not None:
-        order = (
-            ", C order" if flags.c_contiguous else ", Fortran order" if flags.f_contiguous else ", strided"
-        )
+    if isinstance(data, np.ndarray) and data.ndim > 1:
+        is_c, is_fortran = data.flags.c_contiguous, data.flags.f_contiguous
+        order = ", C order" if is_c else ", Fortran order" if is_fortran else ", strided"
     return f"{type(data).__name__} {size}{f' of {dtype}' if dtype is not None else ''}{order}"
 
 

@@ -52,7 +52,8 @@ class XGBoost(Booster):
     }
 
     def why_not(self, estimator: Any) -> str | None:
-        if estimator.early_stopping_rounds or len(_other_callbacks(estimator)) < len(_callbacks(estimator)):
+        stops = len(_other_callbacks(estimator)) < len(estimator.callbacks or ())
+        if estimator.early_stopping_rounds or stops:
             return None
         return "early_stopping_rounds"
 
@@ -69,15 +70,11 @@ class XGBoost(Booster):
         return {self.limit: n_iter, "early_stopping_rounds": None, "callbacks": callbacks}
 
 
-def _callbacks(estimator: Any) -> list[Any]:
-    return list(estimator.callbacks or ())
-
-
 def _other_callbacks(estimator: Any) -> list[Any]:
     """The callbacks of an XGBoost estimator that do not stop it."""
     from xgboost.callback import EarlyStopping
 
-    return [one for one in _callbacks(estimator) if not isinstance(one, EarlyStopping)]
+    return [one for one in estimator.callbacks or () if not isinstance(one, EarlyStopping)]
 
 
 class LightGBM(Booster):

@@ -1,6 +1,6 @@
 """The values of options that manyfit adds to searches."""
 
-import numbers
+import operator
 from typing import Literal
 
 from manyfit._config.sizes import parse_size
@@ -23,15 +23,9 @@ def memory_limit_in_bytes(limit: int | str | None) -> int:
     try:
         if isinstance(limit, bool):
             raise ValueError("no number of bytes")
-        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_size(_text(limit)))
+        size = parse_size(limit) if isinstance(limit, str) else operator.index(limit)
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
     if size <= 0:
         raise ValueError(f"memory_limit should be more than 0 bytes; got {limit!r}.")
     return size
-
-
-def _text(limit: object) -> str:
-    if not isinstance(limit, str) or not limit.strip():
-        raise ValueError("no text")
-    return limit

@@ -301,12 +301,13 @@ def _how_read(rows: ChunkRows) -> tuple[str, ...]:
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
         f"{format_count(rows.n_reads, 'part')}, "
     )
+    memory = ""
     if rows.workers is None:
         line += "one after the other, in this process"
         line += f", and not by the workers of the client: {rows.read_here}" if rows.read_here else ""
-        return (line, rows.recomputed) if rows.recomputed else (line,)
-    tasks = rows.workers.tasks(rows.n_groups, rows.group_bytes)
-    line += f"on the workers of the client, in {format_count(len(tasks), 'task')}"
-    beside = "y and weights" if rows.dtype != object else "y, weights and codes of categories"
-    memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, {beside}"
-    return (line, memory, rows.recomputed) if rows.recomputed else (line, memory)
+    else:
+        tasks = rows.workers.tasks(rows.n_groups, rows.group_bytes)
+        line += f"on the workers of the client, in {format_count(len(tasks), 'task')}"
+        beside = "y and weights" if rows.dtype != object else "y, weights and codes of categories"
+        memory = f"a task holds {rows.task_bytes(tasks[0]):,} bytes of X at most, beside its sums, {beside}"
+    return tuple(filter(None, (line, memory, rows.recomputed)))

@@ -2,7 +2,7 @@
 
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,14 +49,6 @@ class TaskResult:
         """Leave pairs without a result to scikit-learn, which raises what the user should see."""
         reason = why if isinstance(why, str) else _refusal_reason(why)
         self.refused.update({pair: reason for pair in pairs if pair not in self.results})
-
-    def note_iterations(
-        self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
-    ) -> None:
-        """Add the work of the answers on split `i`, and the doubts of their settings."""
-        self.rows_read += answers.rows_read
-        self.fits_made += answers.fits_made
-        self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
 
     def add(self, other: "TaskResult") -> None:
         self.results.update(other.results)

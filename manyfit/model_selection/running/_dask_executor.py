@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from sklearn import get_config
 
+from manyfit._compat import deliver_message
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import require_versions
 from manyfit.cluster.pool.run import count_slots, run_on_cluster
@@ -25,7 +26,7 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._cluster_rounds import ClusterStore
 from manyfit.model_selection.running._executors import Executor, count_continued
-from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks, deliver_all
+from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks
 from manyfit.model_selection.running._worker_items import Common, run_item
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._strategy import Strategy, WorkItem
@@ -74,7 +75,8 @@ class DaskExecutor(Executor):
                 part, more = item.strategy.after_loss(item, self.job, part)
                 again += more
             else:
-                deliver_all(part.messages)
+                for address, message in part.messages:
+                    deliver_message(address, message)
                 count_continued(part)
                 if self._rounds is not None:
                     self._rounds.note(self.job, part)

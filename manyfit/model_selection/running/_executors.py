@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from typing import Any, Protocol
 
 from manyfit._compat import (
@@ -89,7 +90,9 @@ class JoblibExecutor(Executor):
         job = self._context.job
         if job.rowwise is not None:
             # By this process: none of joblib's sees the rows of all splits.
-            for c in sorted({c for item in items for c in item.strategy.rowwise_candidates(item)}):
+            sharing = [item for item in items if item.strategy.shares_steps]
+            first = [[group.candidates[0] for group in item.groups] or item.candidates for item in sharing]
+            for c in sorted({*chain.from_iterable(first)}):  # settings of a group have their steps in common
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
         n_workers = joblib_workers(job.n_jobs) if joblib_is_local() else 1  # a cluster's lie elsewhere
         fits, threads = continued_fits(), spare_threads(len(items), n_workers)

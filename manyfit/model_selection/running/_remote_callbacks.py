@@ -5,12 +5,12 @@ another machine cannot reach it. So the worker keeps the messages of a fit, and 
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyfit._compat import callbacks_of, deliver_message, is_message_handle, keep_messages
+from manyfit._compat import callbacks_of, is_message_handle, keep_messages
 
 Message = tuple[str, Any]
 
@@ -70,12 +70,6 @@ class RemoteCallbacks:
         finally:
             for address in sorted(addresses):
                 messages += [(address, message) for message in _end(address)]
-
-
-def deliver_all(messages: Sequence[Message]) -> None:
-    """Deliver the messages of callbacks on workers to those of this process."""
-    for address, message in messages:
-        deliver_message(address, message)
 
 
 # Messages on this worker by address, and the number of fits that send some: threads share one list, and each

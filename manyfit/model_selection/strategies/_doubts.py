@@ -98,7 +98,9 @@ class PendingAnswers:
             too_open = [j for j in doubts if self._is_too_open(scored.scores["test"][j], doubts[j])]
             left = dict.fromkeys(too_open, TOO_OPEN)
         shared = {j: doubt for j, doubt in doubts.items() if doubt and j not in left}
-        outcome.note_iterations(self._candidates, i, self._answers, shared)
+        outcome.doubts.update({(self._candidates[j], i): doubt for j, doubt in shared.items()})
+        outcome.rows_read += self._answers.rows_read
+        outcome.fits_made += self._answers.fits_made
         seconds = self._seconds + time.perf_counter() - start
         times = (fit_time, seconds / len(self._candidates))
         return scored.keep(outcome, self._candidates, i, times, left)

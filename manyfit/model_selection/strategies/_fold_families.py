@@ -171,13 +171,9 @@ class FoldFamilyStrategy(Strategy):
             if context.folds is None:
                 context.folds = retained_store(context, job, range(len(job.candidates)))
             return context.folds
-        split = {item.split: job.splits.indices(item.split)}
         # Settings of a group have their steps in common.
         requests = nested_requests(job, [*(group.candidates[0] for group in item.groups), *item.others])
-        return FoldStore(job.X, job.y, split, job.options, True, rowwise=job.rowwise, requests=requests)
-
-    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        return [group.candidates[0] for group in item.groups]
+        return FoldStore(job.X, job.y, job.splits, job.options, True, rowwise=job.rowwise, requests=requests)
 
 
 FOLD_FAMILIES = FoldFamilyStrategy()

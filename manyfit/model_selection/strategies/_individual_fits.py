@@ -69,9 +69,6 @@ class SharedSteps(Strategy):
             return _fit_in_order(item, context)
         return _fit_piece(item, context, evaluate)
 
-    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        return item.candidates
-
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """See `Strategy`. Each pair is tried by itself, to find the one that workers die of."""
         return TaskResult(), [WorkItem(INDIVIDUAL_FITS, (pair,)) for pair in item.pairs]
@@ -102,7 +99,11 @@ class IndividualFits(Strategy):
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """See `Strategy`. The fit failed; on another cluster it may not."""
-        results = {pair: _result_after_loss(job, pair, lost) for pair in item.pairs}
+        results = {}
+        for c, i in item.pairs:
+            fit = f"it fitted {dict(job.candidates[c])} on split {i}"
+            error = type(lost.error)(f"The worker died each time that {fit}. {lost.error}")
+            results[c, i] = _result_of_failure(job, (c, i), error)
         return TaskResult(results, lasting=False), []
 
 
@@ -164,12 +165,11 @@ def _fit_piece(
     item: WorkItem, context: RunContext, fit: Callable[..., Result], folds: FoldStore | None = None
 ) -> TaskResult:
     """Fit the pairs of one split, on rows of this item unless `folds` has them."""
-    job, i = context.fitted, item.split
+    job = context.fitted
     if folds is None:
-        share_steps, split = fit is evaluate, {i: context.split_indices(i)}
         requests = nested_requests(job, item.candidates)
         folds = FoldStore(
-            job.X, job.y, split, job.options, share_steps, rowwise=job.rowwise, requests=requests
+            job.X, job.y, job.splits, job.options, fit is evaluate, rowwise=job.rowwise, requests=requests
         )
     return _fit_pairs(item, context, fit, folds)
 
@@ -247,14 +247,6 @@ class RaisingEstimator(BaseEstimator):
 def progress_of(job: Job, c: int, i: int) -> Any:
     """The position of a fit among settings and splits, as scikit-learn's messages print it."""
     return (c, len(job.candidates)), (i, job.splits.n_splits)
-
-
-def _result_after_loss(job: Job, pair: Pair, lost: WorkerLost) -> Result:
-    """The outcome of a fit that workers die of."""
-    c, i = pair
-    params = dict(job.candidates[c])
-    error = type(lost.error)(f"The worker died each time that it fitted {params} on split {i}. {lost.error}")
-    return _result_of_failure(job, pair, error)
 
 
 def _result_of_failure(job: Job, pair: Pair, error: Exception) -> Result:

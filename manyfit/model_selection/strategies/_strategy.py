@@ -131,7 +131,6 @@ class RunContext:
     _fitted: Job | None = None
     _answered: Job | None = None
     _splits: dict[frozenset[int], Splits] = field(default_factory=dict, repr=False)
-    _last_split: tuple[int, Any] | None = field(default=None, repr=False)
 
     @cached_property
     def data(self) -> SearchData:
@@ -152,13 +151,6 @@ class RunContext:
             y = self.job.copy_to_host(self.fitted.y, "y")
             self._answered = replace(self.fitted, y=y, options=self.job.options)
         return self._answered
-
-    def split_indices(self, i: int) -> Any:
-        """Train and test indices of a split; fits that follow each other on it share them."""
-        last = self._last_split
-        if last is None or last[0] != i:
-            last = self._last_split = i, self.job.splits.indices(i)
-        return last[1]
 
     @cached_property
     def sklearn_stops(self) -> bool:
@@ -266,10 +258,6 @@ class Strategy(GroupStrategy):
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
         """Answer an item; what shared work leaves is noted with its reason."""
         raise NotImplementedError
-
-    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
-        """Candidates whose row-wise steps this process applies to all rows, for the processes of joblib."""
-        return ()
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """Return the results of an item that killed its workers, and items to try instead."""

@@ -33,7 +33,7 @@ def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
         given = dict(signature.bind(*args, **kwargs).arguments)
-        X, params = given["X"], given.get("params") or {}
+        X, estimator, params = given["X"], given["estimator"], given.get("params") or {}
         data = (X, given.get("y"), given.get("groups"), *params.values())
         on_device = [value for value in data if is_xp_array(value)]
         if not on_device:
@@ -41,19 +41,18 @@ def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
         to_host = TransferCache()
         moved: dict[str, Any] = {name: to_host(given.get(name)) for name in ("y", "groups")}
         moved["params"] = {name: to_host(value) for name, value in params.items()} or None
-        if is_xp_array(X) and _fits_on_device(given["estimator"]):
+        # A precomputed kernel is cut in columns, too.
+        on_rows = is_drop_in(estimator) and not get_tags(estimator).input_tags.pairwise
+        if is_xp_array(X) and on_rows:
             moved |= _by_row_numbers(given)
         else:
             warn_moved_to_host("cross_val_predict", on_device, "its estimator is fitted on the host")
             moved["X"] = to_host(X)
-        return _place_result(function(**{**given, **moved}), given)
+        labels = given.get("method", "predict") == "predict" and is_classifier(estimator)
+        place, result = container_place(given.get("y") if labels else X), function(**{**given, **moved})
+        return result if place is None else place.move(result)
 
     return cross_val_predict
-
-
-def _fits_on_device(estimator: Any) -> bool:
-    """Whether the estimator is fitted on device rows; a precomputed kernel is cut in columns, too."""
-    return is_drop_in(estimator) and not get_tags(estimator).input_tags.pairwise
 
 
 def _by_row_numbers(given: dict[str, Any]) -> dict[str, Any]:
@@ -66,12 +65,6 @@ def _by_row_numbers(given: dict[str, Any]) -> dict[str, Any]:
         "estimator": _RowNumberEstimator(estimator, X),
         "n_jobs": 1,  # None would take `n_jobs` of a surrounding `parallel_config`
     }
-
-
-def _place_result(result: Any, given: dict[str, Any]) -> Any:
-    labels = given.get("method", "predict") == "predict" and is_classifier(given["estimator"])
-    place = container_place(given.get("y") if labels else given["X"])
-    return result if place is None else place.move(result)
 
 
 class _RowNumberEstimator:

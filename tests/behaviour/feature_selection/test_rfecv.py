@@ -12,7 +12,7 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 from manyfit.feature_selection import RFECV
-from manyfit.feature_selection._elimination import eliminate
+from manyfit.feature_selection._rfecv import eliminate
 from manyfit.folds import Unsupported
 
 

@@ -53,7 +53,9 @@ def make_plain(ax: Any) -> None:
 
 def is_narrow(ax: Any) -> bool:
     """Whether axes are too narrow for texts beside the data, as in a picture for a phone."""
-    return bool(_width(ax) < NARROW)
+    alone = len(ax.figure.axes) == 1  # the width of axes is that of the figure, their texts included
+    width = ax.figure.bbox.width if alone else ax.bbox.width / _SHARE
+    return bool(width / ax.figure.dpi < NARROW)
 
 
 def put_legend(ax: Any, where: Literal["right", "above", "below"], columns: int = 1) -> None:
@@ -82,12 +84,6 @@ def put_legend(ax: Any, where: Literal["right", "above", "below"], columns: int 
         legend = ax.legend(ncols=n, **look)
         if n == 1 or legend.get_window_extent().width <= room:
             return
-
-
-def _width(ax: Any) -> float:
-    """The width in inches of the part of a figure that axes have, their texts included."""
-    alone = len(ax.figure.axes) == 1
-    return float((ax.figure.bbox.width if alone else ax.bbox.width / _SHARE) / ax.figure.dpi)
 
 
 def scale_axis(ax: Any, which: str, parameter: Parameter) -> None:

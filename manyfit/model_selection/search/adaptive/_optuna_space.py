@@ -72,16 +72,13 @@ def _choices(values: Sequence[Any]) -> Dimension:
     from optuna.distributions import CategoricalDistribution
 
     values = [one.item() if isinstance(one, np.generic) else one for one in values]
-    if all(isinstance(one, _PLAIN) for one in values) and not _has_equal_of_other_types(values):
+    # Optuna would take equal values of other types for one, as 1 and 1.0.
+    is_plain = all(isinstance(one, _PLAIN) for one in values)
+    if is_plain and len({(type(one), one) for one in values}) == len({*values}):
         return Dimension(CategoricalDistribution(tuple(values)), _same)
     # By number, too: two values may print alike.
     texts = {f"{j}: {one!r}": one for j, one in enumerate(values)}
     return Dimension(CategoricalDistribution(tuple(texts)), texts.__getitem__)
-
-
-def _has_equal_of_other_types(values: Sequence[Any]) -> bool:
-    """Whether Optuna would take two values for one, as 1 and 1.0."""
-    return len({(type(one), one) for one in values}) > len({*values})
 
 
 def _scipy_dimension(parameter: str, given: Any) -> Dimension:

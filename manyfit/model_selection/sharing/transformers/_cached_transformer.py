@@ -32,7 +32,7 @@ from manyfit.model_selection.sharing.rows._known_readers import any_of, stranger
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import private_copy, read_only_view
 from manyfit.model_selection.sharing.transformers._column_slices import (
-    PrivateInput,
+    PRIVATE,
     name_fit_slices,
     with_transform_slices,
 )
@@ -59,7 +59,7 @@ class CachedTransformer(Wrapped):
         self._shared_inner = inner
         self._shared_cache = cache
         self._shared_copies = copies
-        self._shared_next_token: int | PrivateInput | None = None  # of the slice that a parent passes next
+        self._shared_next_token: int | None = None  # of the slice that a parent passes next
         self._shared_forget()
 
     def _shared_forget(self) -> None:
@@ -81,7 +81,7 @@ class CachedTransformer(Wrapped):
 
     def _shared_token(self, X: Any, wanted: bool) -> int | None:
         token, self._shared_next_token = self._shared_next_token, None
-        if isinstance(token, PrivateInput) or not wanted:
+        if token == PRIVATE or not wanted:
             return None
         return self._shared_cache.token(X) if token is None else token
 

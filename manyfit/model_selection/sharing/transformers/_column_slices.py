@@ -15,12 +15,8 @@ from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.transformers._composite_rules import is_wrapped
 
-
-class PrivateInput:
-    """In place of a token: the input belongs to one setting, and hashing it is of no use."""
-
-
-_PRIVATE = PrivateInput()
+# In place of a token: the input belongs to one setting, and hashing it is of no use.
+PRIVATE = -1
 
 
 def name_fit_slices(transformer: Any, token: int | None) -> None:
@@ -59,9 +55,9 @@ def _set_token(child: Child, kind: str, token: int | None, *key: Hashable) -> No
     if not is_wrapped(child.estimator):
         return
     cache: FoldCache = child.estimator._shared_cache
-    made: int | PrivateInput | None = None
+    made: int | None = None
     if token is None:
-        made = _PRIVATE
+        made = PRIVATE
     elif None not in key:
         made = cache.number("slice", kind, token, *key)
         if cache.rowwise is not None:
