@@ -212,8 +212,8 @@ def test_no_folder_is_crowded():
 
 
 def test_a_crowded_folder_is_found():
-    assert crowded("f", ["__init__", *"abcdefghijklmn"]) == ["f has 14 entries, 13 at most"]
-    assert crowded("f", ["__init__", "__main__", *"abcdefghijklm"]) == []
+    assert crowded("f", ["__init__", *"abcdefghijklm"]) == ["f has 13 entries, 12 at most"]
+    assert crowded("f", ["__init__", "__main__", *"abcdefghijkl"]) == []
 
 
 # What importing does

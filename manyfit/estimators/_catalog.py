@@ -11,7 +11,7 @@ import sklearn
 from sklearn.preprocessing import FunctionTransformer
 
 from manyfit.estimators._ridge_checks import check_ridge
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 

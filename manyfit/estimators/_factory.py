@@ -15,7 +15,7 @@ from manyfit.estimators._method_call import RECORD
 from manyfit.estimators._method_wrapper import wrap_method
 from manyfit.estimators._pickling import getstate, setstate
 from manyfit.estimators.backends import _cuml
-from manyfit.introspection.drop_in_classes import register_drop_in
+from manyfit.introspection.class_names import register_drop_in
 
 # Methods that take data, or compute with fitted attributes.
 WRAPPED_METHODS = frozenset(

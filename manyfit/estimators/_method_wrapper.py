@@ -37,7 +37,7 @@ from manyfit.estimators.backends.selection import backends_of
 from manyfit.estimators.chunks.methods import in_chunks
 from manyfit.exceptions import Unsupported
 from manyfit.folds import may_be_in_chunks
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.metrics.functions.wrapper import FUNCTIONS
 from manyfit.metrics.scoring.glm_score import explained_power
 

@@ -17,7 +17,7 @@ from manyfit._compat import routing_enabled
 from manyfit._compat.nested import eliminations_by
 from manyfit.folds import Array, TransformedMoments, Unsupported
 from manyfit.model_selection import Report
-from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
+from manyfit.model_selection.validation.moment_scores import NEAR, ColumnScores, draw_fixed_splits
 
 # Coefficients whose distance is less than so many times the bound of their error may come in another order
 # in scikit-learn, whose own errors have about the same bound.

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 from manyfit.folds import Array, Unsupported
 from manyfit.model_selection import Report
-from manyfit.model_selection.moment_scores import NEAR, ColumnScores, draw_fixed_splits
+from manyfit.model_selection.validation.moment_scores import NEAR, ColumnScores, draw_fixed_splits
 
 TIED = "rounding could decide which score is best, or moments do not give it"
 

@@ -8,7 +8,6 @@ from manyfit.folds._classed_folds import ClassedFold, ClassedFolds
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import FoldedMatrix, Weights
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
-from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
 from manyfit.folds._single_fold import SingleFold
 from manyfit.folds.encodings._chunk_encoding import ChunkEncoding
 from manyfit.folds.encodings._chunk_table import ChunkTable
@@ -37,10 +36,9 @@ from manyfit.folds.moments._targets import TargetMoments, sum_targets
 from manyfit.folds.moments._transformed import NO_NOTES, Spectrum, StepNotes, TransformedMoments
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._samples import RowSample
-from manyfit.folds.rows._chunk_reduction import KeptPass, RangeStore, ReadSums, Workers
+from manyfit.folds.rows._chunk_reduction import KeptPass, Node, RangeStore, ReadSums, Workers
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
-from manyfit.folds.rows._merge_tree import Node
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._registry import (
     as_row_source,
@@ -65,12 +63,21 @@ from manyfit.folds.rows._targets import (
 from manyfit.folds.rows.chunks._blocks import Blocks
 from manyfit.folds.rows.chunks._dask import has_sparse_chunks
 from manyfit.folds.rows.chunks._genotypes import Genotypes
-from manyfit.folds.rows.chunks._input import ChunkInput, load_targets, prepare_rows, read_input
+from manyfit.folds.rows.chunks._inputs import (
+    ChunkInput,
+    as_chunk_rows,
+    is_dask,
+    is_in_file,
+    load_targets,
+    may_be_in_chunks,
+    prepare_rows,
+    read_input,
+)
 from manyfit.folds.rows.chunks._parquet import is_parquet_path
-from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_dask, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
 from manyfit.folds.splits._atoms import Array, AtomGroup, Rows, as_rows, only_splits
+from manyfit.folds.splits._row_index import n_rows, row_blocks, take_last, take_rows
 from manyfit.folds.splits._splits import Splits
 from manyfit.folds.splits._splitter_arguments import splitter_arguments, train_test_split
 

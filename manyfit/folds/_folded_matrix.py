@@ -14,7 +14,6 @@ from manyfit.arrays import is_xp_array, label_transfers, to_host
 from manyfit.exceptions import Unsupported
 from manyfit.folds._fold import Fold
 from manyfit.folds._pass_data import trained_classes
-from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
@@ -26,6 +25,7 @@ from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._some_rows import SomeRows
 from manyfit.folds.rows.chunks._sums import ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import take_rows, view_rows
 from manyfit.folds.splits._splits import Splits
 
 # Parts in which all rows are summed where rows are left out of their fit, to bound what a test set may hold.

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from manyfit._config import set_in_block
 
 T = TypeVar("T")
+_SKLEARN_CLASS = "_manyfit_twin"
 # Whether a table imports a module, of all tables: a module for one may import modules for others.
 _importing: ContextVar[bool] = ContextVar("manyfit_importing", default=False)
 
@@ -88,3 +89,17 @@ class ClassTable(Generic[T]):
         for cls in classes:
             if self._served.get(cls) is served:
                 del self._served[cls]
+
+
+def register_drop_in(cls: type, sklearn_class: type) -> None:
+    """Declare that a class works as scikit-learn's on host data, so that searches share its fits alike."""
+    setattr(cls, _SKLEARN_CLASS, sklearn_class)
+
+
+def sklearn_class_of(cls: type) -> type:
+    """scikit-learn's class that a drop-in class stands for; any other class itself.
+
+    A user's subclass of a drop-in class stands only for itself, because it may override anything.
+    """
+    sklearn_class: type = vars(cls).get(_SKLEARN_CLASS, cls)
+    return sklearn_class

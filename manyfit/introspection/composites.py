@@ -11,7 +11,7 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 # Attributes that hold estimators, or lists of (name, estimator[, columns]), before a fit and after it.

@@ -7,8 +7,8 @@ from sklearn import get_config
 from sklearn.utils import get_tags
 
 from manyfit.arrays import is_on_device
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import params_of, pipeline_steps
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Estimators, frames and arrays of these packages belong to a GPU.
 _PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))

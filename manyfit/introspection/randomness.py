@@ -32,8 +32,7 @@ from manyfit.introspection._function_code import code_draws
 from manyfit.introspection._unused_seeds import UNKNOWN_SIZES
 from manyfit.introspection._unused_seeds import Sizes as Sizes
 from manyfit.introspection._unused_seeds import ignores_random_state as ignores_random_state
-from manyfit.introspection.class_names import is_instance
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import is_instance, sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 SEEDS = ("random_state", "seed", "random_seed", "rng")

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyfit.cluster import local_cluster
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.running import _remote_callbacks as _callbacks
+from manyfit.model_selection.running.cluster import _remote_callbacks as _callbacks
 from tests._callback_recorder import Deaf, Recorder
 from tests.cluster._clusters import at_once, forking, within
 

@@ -10,7 +10,7 @@ from manyfit.cluster import WorkerDied
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.results._result_sink import ResultSink
-from manyfit.model_selection.running import _dask_executor as _on_cluster
+from manyfit.model_selection.running.cluster import _dask_executor as _on_cluster
 from tests._covering import covering
 from tests.cluster._awkward import Awkward
 from tests.cluster._clusters import within

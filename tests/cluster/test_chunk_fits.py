@@ -22,7 +22,7 @@ from manyfit.estimators import PCA, GaussianNB, MinMaxScaler, StandardScaler, Tr
 from manyfit.estimators.chunks import _decomposition, methods
 from manyfit.folds import ChunkRows, Genotypes, as_chunk_rows
 from manyfit.folds.rows.chunks._genotypes import MAGIC
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
 from tests._covering import spread
 from tests.cluster._clusters import within

@@ -19,7 +19,7 @@ from manyfit.cluster.pool.kept_values import KeptValues
 from manyfit.families.nested._continued_fits import NOT_KEPT
 from manyfit.model_selection import HalvingGridSearchCV
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._cluster_rounds import ClusterStore
+from manyfit.model_selection.running.cluster._rounds import ClusterStore
 from manyfit.model_selection.strategies import _individual_fits
 from tests._covering import spread
 from tests._same_results import assert_same_results

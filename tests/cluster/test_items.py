@@ -24,8 +24,8 @@ from manyfit.model_selection import GridSearchCV, cross_validate
 from manyfit.model_selection.planning import _planner
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._result_sink import ResultSink
-from manyfit.model_selection.running import _dask_executor as _on_cluster
-from manyfit.model_selection.running._worker_items import Common, run_item
+from manyfit.model_selection.running.cluster import _dask_executor as _on_cluster
+from manyfit.model_selection.running.cluster._worker_items import Common, run_item
 from manyfit.model_selection.sharing import _fold_store
 from manyfit.model_selection.strategies import _iterations
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS

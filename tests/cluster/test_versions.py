@@ -18,7 +18,7 @@ from manyfit.cluster.inspection.versions import process_versions, version_differ
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import Identity
-from manyfit.model_selection.running import _worker_items as _on_worker
+from manyfit.model_selection.running.cluster import _worker_items as _on_worker
 from tests.cluster._clusters import by_hand, within
 from tests.cluster._processes import wait_for
 from tests.cluster._searches import X, Y
@@ -60,7 +60,7 @@ def claims(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
 
 def asks(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
     """Items of a search ask workers for these versions: in one process client and worker have the same."""
-    executor, common = "manyfit.model_selection.running._dask_executor", _on_worker.Common
+    executor, common = "manyfit.model_selection.running.cluster._dask_executor", _on_worker.Common
     monkeypatch.setattr(f"{executor}.Common", lambda *args: common(*args, versions=versions))
 
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from manyfit import model_selection as ours
 from manyfit.arrays import transfers
 from manyfit.folds import SPLITTERS, Splits
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from tests.behaviour.metrics._crossings import DEVICE, here, there
 
 N = 24

@@ -10,7 +10,7 @@ import re
 from manyfit import estimators
 from manyfit.estimators._catalog import CATALOG, Dispatch
 from manyfit.estimators.backends._native_registry import fitter_of
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from tests.docs._pages import ROOT
 
 PAGE = ROOT / "docs" / "estimators.md"

@@ -18,7 +18,7 @@ from sklearn.utils._array_api import yield_namespace_device_dtype_combinations
 
 from manyfit import estimators
 from manyfit.estimators._catalog import ESTIMATORS
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 pytestmark = [
     pytest.mark.skipif(

@@ -24,7 +24,7 @@ from manyfit.estimators._method_call import (
     refuse_frame_output,
 )
 from manyfit.exceptions import Unsupported
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 LIBRARIES = ("cupy", "cudf")
 # cuML raises these for parameters and data that it does not support: its UnsupportedOnGPU is a ValueError.

@@ -46,7 +46,7 @@ from manyfit.folds import (
     as_weights,
     finite_middle,
 )
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.metrics.scoring import LinearPredictors, lost_to_rounding, residuals_from_moments
 
 Array = Any

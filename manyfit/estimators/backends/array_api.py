@@ -45,8 +45,8 @@ from manyfit.estimators._method_call import (
 )
 from manyfit.estimators.backends._native_registry import fitter_of
 from manyfit.exceptions import Unsupported
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import last_step
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Libraries whose arrays scikit-learn supports.
 DISPATCHED = ("array_api_strict", "cupy", "torch", "dpnp")

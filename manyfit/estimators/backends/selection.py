@@ -12,7 +12,7 @@ from manyfit.estimators._method_call import MethodCall, refuse_frame_output
 from manyfit.estimators.backends import _cuml, array_api
 from manyfit.estimators.backends._native_registry import Fitter, fitter_of
 from manyfit.exceptions import Unsupported
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 # Fits a call, or raises `Unsupported` for a reason that only the data tell.
 Fit = Callable[[MethodCall], Any]

@@ -14,7 +14,7 @@ from manyfit.estimators.backends._native_registry import fitter_of
 from manyfit.estimators.chunks._least_squares import check_rows
 from manyfit.exceptions import Unsupported
 from manyfit.folds import ChunkRows
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 
 def refuse_parameters(estimator: Any) -> str | None:

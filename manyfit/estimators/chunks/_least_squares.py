@@ -16,7 +16,7 @@ from manyfit._compat import check_parameters
 from manyfit.estimators._method_call import clear_fit
 from manyfit.exceptions import Unsupported
 from manyfit.folds import ChunkRows, as_weights
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from manyfit._compat import validate_parameters
 from manyfit.estimators._method_call import clear_fit
 from manyfit.estimators.chunks._least_squares import check_rows
 from manyfit.folds import ChunkRows, SetwiseMerge, merge_two_spreads
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 Array = NDArray[Any]
 

@@ -19,7 +19,7 @@ from manyfit.estimators.chunks._lazy import ROWWISE as ROWWISE
 from manyfit.estimators.chunks._lazy import lazily as lazily
 from manyfit.estimators.chunks.frames import begins_with_columns, why_not_summed
 from manyfit.folds import ChunkRows, has_sparse_chunks, is_dask, is_in_file, prepare_rows, read_input
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.metrics.scoring.glm_score import explained_power
 
 Method = Callable[..., Any]

@@ -25,8 +25,8 @@ from manyfit.arrays import compute_dask_inputs
 from manyfit.estimators.chunks._lazy import lazily
 from manyfit.estimators.chunks._transformers import TransformedRows
 from manyfit.folds import ChunkInput, is_dask, is_parquet_path, may_be_in_chunks, prepare_rows, read_input
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import last_step
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Memory for the reads of a method.
 MEMORY = 2**30

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import BayesianRidge
 
-from manyfit.families.least_squares._moment_family import MomentFamily
-from manyfit.families.least_squares._normal_equations import NormalEquations
+from manyfit.families.least_squares._moment_family import MomentFamily, NormalEquations
 from manyfit.families.least_squares._ridge import (
     MIN_SPECTRAL_RATIO,
     RidgeEquations,

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import ElasticNet, Lasso, MultiTaskElasticNet, MultiTaskLasso, enet_path
 
-from manyfit.families.least_squares._moment_family import FIT_OVERHEAD, MomentFamily, pass_operations
-from manyfit.families.least_squares._normal_equations import NormalEquations
+from manyfit.families.least_squares._moment_family import (
+    FIT_OVERHEAD,
+    MomentFamily,
+    NormalEquations,
+    pass_operations,
+)
 from manyfit.families.protocol import (
     Array,
     Cost,

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.linear_model import Lars, LassoLars, lars_path_gram
 
 from manyfit.families.least_squares._matching_pursuit import require_independent
-from manyfit.families.least_squares._moment_family import MomentFamily
-from manyfit.families.least_squares._normal_equations import NormalEquations
+from manyfit.families.least_squares._moment_family import MomentFamily, NormalEquations
 from manyfit.families.protocol import (
     Array,
     LinearAnswers,

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import OrthogonalMatchingPursuit, orthogonal_mp_gram
 
-from manyfit.families.least_squares._moment_family import MomentFamily
-from manyfit.families.least_squares._normal_equations import NormalEquations
+from manyfit.families.least_squares._moment_family import MomentFamily, NormalEquations
 from manyfit.families.protocol import (
     LinearAnswers,
     Settings,

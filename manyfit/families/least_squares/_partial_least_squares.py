@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.cross_decomposition import PLSRegression
 
-from manyfit.families.least_squares._moment_family import MomentFamily
-from manyfit.families.least_squares._normal_equations import NormalEquations
+from manyfit.families.least_squares._moment_family import MomentFamily, NormalEquations
 from manyfit.families.protocol import Array, LinearAnswers, Settings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
 

@@ -8,8 +8,7 @@ from sklearn.linear_model import ARDRegression
 
 from manyfit.families.least_squares._bayesian_ridge import MIN_RESIDUAL
 from manyfit.families.least_squares._matching_pursuit import require_independent
-from manyfit.families.least_squares._moment_family import MomentFamily
-from manyfit.families.least_squares._normal_equations import NormalEquations
+from manyfit.families.least_squares._moment_family import MomentFamily, NormalEquations
 from manyfit.families.protocol import Array, LinearAnswers, Setting, Settings, register_family, require_number
 from manyfit.folds import TransformedMoments, Unsupported
 

@@ -19,7 +19,7 @@ from manyfit.families.smooth.solver._losses import HalfTweedie
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import sklearn_stopping
 from manyfit.folds import PassData, Unsupported
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 
 class TweedieFamily(IteratingFamily):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import EncodedFold, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
@@ -27,6 +26,7 @@ from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows
 
 Function = Callable[[Array], Array] | None
 

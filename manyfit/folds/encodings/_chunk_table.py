@@ -25,7 +25,7 @@ from manyfit.folds.encodings._chunk_columns import (
 )
 from manyfit.folds.encodings._table import Categories, Table
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
-from manyfit.folds.rows._merge_tree import MergeTree
+from manyfit.folds.rows._chunk_reduction import MergeTree
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.splits._atoms import Array, AtomGroup
 

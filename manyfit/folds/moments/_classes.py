@@ -9,11 +9,11 @@ import numpy as np
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import map_threads
-from manyfit.folds._row_index import RowReader, row_blocks
 from manyfit.folds.moments._counts import ClassCounts, CountSums, count_classes, count_in_order
 from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
 from manyfit.folds.moments._setwise_merge import SetwiseMerge
 from manyfit.folds.splits._atoms import Array, AtomGroup
+from manyfit.folds.splits._row_index import RowReader, row_blocks
 
 _Spreads = tuple[Array, Array, Array]
 """Counts, means and squares about them."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import binarize
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.splits._atoms import AtomGroup, as_rows
+from manyfit.folds.splits._row_index import n_rows, row_blocks
 
 Array = NDArray[Any]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device_of, to_host_together
-from manyfit.folds._row_index import n_rows, row_blocks, take_rows
 from manyfit.folds.moments._host import evenly_spread
 from manyfit.folds.moments._moments import SummedMoments, moments_from_sums
 from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._row_index import n_rows, row_blocks, take_rows
 
 Array = Any
 

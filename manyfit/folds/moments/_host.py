@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyfit.folds._blas_threads import map_threads
-from manyfit.folds._row_index import RowReader, n_rows, row_blocks
 from manyfit.folds.moments._moments import Moments, SummedMoments, merged_moments, moments_about
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import RowReader, n_rows, row_blocks
 
 # Values in one block of rows of few columns: 0.25 MiB of float64. Centring and multiplying then run in the
 # second-level cache.

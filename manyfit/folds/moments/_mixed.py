@@ -6,10 +6,10 @@ import numpy as np
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import MIN_THREADED_VALUES, evenly_spread, median_row
 from manyfit.folds.moments._moments import Moments, SummedMoments, moments_about
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows
 
 
 def mixed_middle(X: MixedMatrix) -> Array:

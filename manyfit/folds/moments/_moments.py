@@ -21,8 +21,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._row_index import RowReader
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import RowReader
 
 # Rows are summed about a point; where its distance from their mean, squared, is more than so many
 # variances, they are summed again about the mean.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyfit.folds._row_index import row_blocks
 from manyfit.folds.moments._moments import Moments, MomentSource
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import row_blocks
 
 # Numbers of a block of targets that is centred at a time.
 BLOCK_NUMBERS = 2**20

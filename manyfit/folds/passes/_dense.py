@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
-from manyfit.folds._row_index import RowReader, n_rows, row_blocks
 from manyfit.folds.moments._host import middle
 from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import DenseSample
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import RowReader, n_rows, row_blocks
 
 # Values of X and of the linear predictors in one block of rows: 1 MiB of float64, about the size of a
 # second-level cache, which holds the block while it is multiplied, changed and multiplied back.

@@ -21,11 +21,11 @@ from manyfit.arrays import (
     to_host_together,
 )
 from manyfit.folds._blas_threads import before_pass
-from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import DenseSample
 from manyfit.folds.passes._scan import scan_device
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows, row_blocks
 
 # An array of any library on its device.
 DeviceArray = Any

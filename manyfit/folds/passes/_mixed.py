@@ -10,10 +10,10 @@ import numpy as np
 
 from manyfit.folds._blas_threads import map_threads
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
-from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import EPS, Curvature, Passes, Residual, by_outputs
 from manyfit.folds.passes._samples import RowSample
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows, row_blocks
 
 # Rows that are read at a time: their linear predictors for some dozens of columns fit a second-level cache.
 PIECE_ROWS = 2048

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import array_namespace, block_size, float_dtype, to_device_of, to_host
-from manyfit.folds._row_index import RowReader, row_blocks
 from manyfit.folds.moments._host import evenly_spread, median_row, middle
 from manyfit.folds.splits._atoms import Array
+from manyfit.folds.splits._row_index import RowReader, row_blocks
 
 # Numbers that are summed at a time: 8 MiB of float64 on the host, 64 MiB on a device.
 HOST_VALUES, DEVICE_VALUES = 2**20, 2**23

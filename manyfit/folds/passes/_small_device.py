@@ -12,7 +12,6 @@ import numpy as np
 
 from manyfit.arrays import block_size, device
 from manyfit.folds._blas_threads import before_pass
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.passes._device import (
     OF_GRADIENT,
     DeviceArray,
@@ -23,6 +22,7 @@ from manyfit.folds.passes._device import (
 )
 from manyfit.folds.passes._protocol import Curvature, Residual
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows
 
 # Numbers of a pass over a small X, with its rows, which are kept beside X: 256 MiB of float64. More would be
 # much of the memory of a small device.

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
-from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Passes, Residual, by_outputs
 from manyfit.folds.passes._samples import SparseSample
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows, row_blocks
 
 # Fewest rows that one thread takes at a time.
 MIN_SPARSE_ROWS = 256

@@ -14,13 +14,13 @@ from manyfit.arrays import (
     to_device,
     to_device_of,
 )
-from manyfit.folds._row_index import take_rows
 from manyfit.folds.moments._device import device_column_ranges, sum_device_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan, scan_device
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import take_rows
 
 # Values of rows, or of predictions, in one product: 32 MiB of float64.
 PREDICTED_VALUES = 2**22

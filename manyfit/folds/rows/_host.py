@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import column_ranges, sum_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._dense import DensePasses
@@ -14,6 +13,7 @@ from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan, scan_host
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows
 
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096

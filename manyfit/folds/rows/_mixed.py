@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from manyfit.folds._mixed_matrix import MixedMatrix
-from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.moments._mixed import mixed_middle, mixed_ranges, sum_mixed_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._mixed import MixedPasses
@@ -16,6 +15,7 @@ from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows, row_blocks
 
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096

@@ -12,7 +12,7 @@ from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._inputs import as_csr, as_matrix
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows.chunks._registry import as_chunk_rows
+from manyfit.folds.rows.chunks._inputs import as_chunk_rows
 
 _registered: list[tuple[Callable[[Any], bool], Callable[[Any], RowSource]]] = []
 

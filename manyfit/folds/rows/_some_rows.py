@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._source import Linear
 from manyfit.folds.rows.chunks._cuts import first_row, rows_before
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows, as_rows, contiguous
+from manyfit.folds.splits._row_index import n_rows
 
 
 class SomeRows(HostRows):

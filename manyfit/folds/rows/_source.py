@@ -5,11 +5,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from manyfit.folds._row_index import row_blocks
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import row_blocks
 
 
 class Linear(Protocol):

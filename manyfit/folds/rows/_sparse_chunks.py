@@ -12,7 +12,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._row_index import row_blocks
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._csr import DENSE_ONLY, CsrRows, RowsWithoutMoments
 from manyfit.folds.rows._source import RowSource
@@ -22,6 +21,7 @@ from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._rows import sum_finite
 from manyfit.folds.rows.chunks._sums import ChunkSums
 from manyfit.folds.splits._atoms import Rows, as_rows
+from manyfit.folds.splits._row_index import row_blocks
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, LeaveOneOut
 
 from manyfit.folds.splits._atoms import AtomGroup, Rows, atoms_of_partition, atoms_of_splits
 from manyfit.folds.splits._splitter_arguments import host_copy, splitter_arguments
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 Split = tuple[Any, Any]
 

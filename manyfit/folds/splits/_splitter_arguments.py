@@ -7,7 +7,7 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit.arrays import array_namespace, device, is_on_device, label_transfers, to_device, to_host
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 Array = Any
 

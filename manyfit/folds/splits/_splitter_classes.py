@@ -11,7 +11,7 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit.folds.splits._splitter_arguments import NAMES, READ_Y, host_copy, rows_of
-from manyfit.introspection.drop_in_classes import register_drop_in
+from manyfit.introspection.class_names import register_drop_in
 
 __all__ = ["SPLITTERS"]
 

@@ -23,8 +23,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import array_namespace
 from manyfit.folds import Array, Fold, Unsupported
-from manyfit.introspection.class_names import public_name
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import public_name, sklearn_class_of
 from manyfit.metrics.scoring._from_moments import (
     MOMENT_METRICS,
     RESIDUAL_METRICS,

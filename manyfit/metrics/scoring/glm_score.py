@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from manyfit.arrays import array_namespace, float_dtype, numpy_dtype
-from manyfit.introspection.class_names import public_name
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import public_name, sklearn_class_of
 from manyfit.metrics.kernels._kernel import Targets, or_nan
 from manyfit.metrics.scoring._search_metric import FLOATS, Reader, SearchMetric
 from manyfit.metrics.scoring._targets import ScoredTargets

@@ -9,7 +9,7 @@ from sklearn.utils.validation import has_fit_parameter
 from manyfit._compat import process_routing, routing_enabled
 from manyfit.families import inner_estimator, wrapper_of
 from manyfit.folds import Unsupported
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 
 def requests_of(estimator: Any) -> str:

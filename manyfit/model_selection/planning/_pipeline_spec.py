@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from manyfit._compat import has_callbacks, why_names_are_refused
 from manyfit.families import wrapper_of
 from manyfit.folds import Unsupported
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import build_setting
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import Unkeyable, keeps_its_parameters, object_state
 from manyfit.introspection.structural_key import ById, structural_key
 from manyfit.model_selection.planning._metadata_routing import requests_of

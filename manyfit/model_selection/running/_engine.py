@@ -27,7 +27,6 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
 from manyfit.model_selection.running._race import Race, describe
-from manyfit.model_selection.running._remote_callbacks import can_run_remotely
 from manyfit.model_selection.running._sklearnex_check import let_sklearnex_fit
 from manyfit.model_selection.running._time_budget import TimeBudget, complete, n_complete
 from manyfit.model_selection.running._unread_fits import (
@@ -35,6 +34,7 @@ from manyfit.model_selection.running._unread_fits import (
     raise_unknown_parameter,
     refusal,
 )
+from manyfit.model_selection.running.cluster._remote_callbacks import can_run_remotely
 from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
@@ -154,7 +154,7 @@ class _Run:
         self.racing = [group for group in plan.groups if race is not None and _needs_fit_each(group)]
         self.executor: Executor
         if _on_cluster(job):
-            from manyfit.model_selection.running._dask_executor import DaskExecutor
+            from manyfit.model_selection.running.cluster._dask_executor import DaskExecutor
 
             self.executor = DaskExecutor(job, plan, sink)
         else:

@@ -26,10 +26,9 @@ from manyfit.model_selection.results.displays._advice import advise
 from manyfit.model_selection.running._engine import n_workers, run
 from manyfit.model_selection.running._predictions import collect_predictions
 from manyfit.model_selection.running._time_budget import NotMade, TimeBudget
-from manyfit.model_selection.search._audit import Round, stopped_early
 from manyfit.model_selection.search._hooks import add_sizes, format_results
 from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, make_job
-from manyfit.model_selection.search._verify import verify
+from manyfit.model_selection.search._verify import Round, stopped_early, verify
 from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 if TYPE_CHECKING:

@@ -35,16 +35,14 @@ from manyfit.folds import (
 from manyfit.introspection.composites import build_setting
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._convergence import (
-    convergence_note,
-    require_gradient_stop,
-    stops_as_sklearn,
-)
 from manyfit.model_selection.planning._cost_checks import (
     NOT_CHEAPER,
+    convergence_note,
     n_classes,
     require_cheaper,
+    require_gradient_stop,
     require_memory,
+    stops_as_sklearn,
 )
 from manyfit.model_selection.planning._parameter_checks import WRITES
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec

@@ -23,12 +23,12 @@ from manyfit.folds import (
 )
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._convergence import (
+from manyfit.model_selection.planning._cost_checks import (
     convergence_note,
+    require_cheaper,
     require_gradient_stop,
     stops_as_sklearn,
 )
-from manyfit.model_selection.planning._cost_checks import require_cheaper
 from manyfit.model_selection.planning._parameter_checks import check_affine_step, check_sparse_step
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group

@@ -17,7 +17,7 @@ from manyfit.families import Family, affine_step_of, column_step_of
 from manyfit.folds import Splits, Unsupported
 from manyfit.metrics.scoring import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
-from manyfit.model_selection.planning._convergence import stops_as_sklearn
+from manyfit.model_selection.planning._cost_checks import stops_as_sklearn
 from manyfit.model_selection.planning._metadata_routing import require_scored_by_last_step
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group, GroupStrategy, Plan

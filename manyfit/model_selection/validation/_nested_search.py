@@ -24,7 +24,6 @@ from manyfit._compat import (
 )
 from manyfit.folds import Array, Splits, Unsupported
 from manyfit.model_selection.job._job import Job, Result
-from manyfit.model_selection.moment_scores import NEAR, draw_fixed_splits
 from manyfit.model_selection.planning._cost_checks import require_memory
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
@@ -32,6 +31,7 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._moments import MOMENTS
+from manyfit.model_selection.validation.moment_scores import NEAR, draw_fixed_splits
 
 # Parameters of a search that may have any value; others change what its fit does.
 _FREE = {

@@ -15,8 +15,8 @@ from sklearn.utils.parallel import Parallel
 from manyfit._compat import replace_globals, unwrap_delayed
 from manyfit.arrays import compute_dask_inputs
 from manyfit.folds import Unsupported
-from manyfit.model_selection.moment_scores import NEAR, TargetScores, draw_fixed_splits
 from manyfit.model_selection.planning.places._data_location import move_data_to_host
+from manyfit.model_selection.validation.moment_scores import NEAR, TargetScores, draw_fixed_splits
 
 # Bytes of permuted targets that are answered together. Larger blocks would spend their time on fresh memory.
 BLOCK_BYTES = 2**24

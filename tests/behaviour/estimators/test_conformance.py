@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import check_regressors_train, parametrize_w
 
 from manyfit import estimators
 from manyfit.estimators._catalog import CATALOG, META_ESTIMATORS
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 
 # What scikit-learn expects to fail, with its reason, is expected here too, but for these, which pass.
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)

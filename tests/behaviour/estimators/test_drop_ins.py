@@ -20,7 +20,7 @@ from manyfit.estimators import Ridge, family_of
 from manyfit.estimators._catalog import ESTIMATORS
 from manyfit.estimators._factory import WRAPPED_METHODS
 from manyfit.estimators._method_call import RECORD
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
 from tests._covering import spread
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, OF_TEXTS, X, made, results, sample

@@ -26,7 +26,7 @@ from manyfit.estimators._catalog import META_ESTIMATORS
 from manyfit.estimators._factory import WRAPPED_METHODS
 from manyfit.estimators._method_call import RECORD
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
 from tests._covering import covering
 from tests.behaviour.estimators.test_drop_ins import PLAIN

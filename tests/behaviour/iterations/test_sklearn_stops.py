@@ -20,7 +20,7 @@ from manyfit.estimators import Cost, Shape, family_of
 from manyfit.families.smooth.solver import _coarse_to_fine
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.planning._convergence import require_gradient_stop
+from manyfit.model_selection.planning._cost_checks import require_gradient_stop
 from tests._covering import covering, spread
 from tests.differential._subject import sharing_whatever_it_costs
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from manyfit.model_selection import BaseSearchCV, GridSearchCV
 from manyfit.model_selection.running._engine import FITTED_BEFORE
-from manyfit.model_selection.search._audit import REFIT_STOPPED
+from manyfit.model_selection.search._verify import REFIT_STOPPED
 from tests._covering import spread
 from tests.behaviour.iterations.test_sklearn_stops import same, searched
 from tests.behaviour.searches._audits import (

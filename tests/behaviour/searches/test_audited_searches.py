@@ -11,7 +11,7 @@ from sklearn import model_selection
 from sklearn.exceptions import ConvergenceWarning
 
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.search._audit import REFIT_STOPPED
+from manyfit.model_selection.search._verify import REFIT_STOPPED
 from tests._covering import covering
 from tests.behaviour.iterations.test_sklearn_stops import same, searched
 from tests.behaviour.searches._audits import (

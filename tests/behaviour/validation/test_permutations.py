@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.model_selection import permutation_test_score
-from manyfit.model_selection.moment_scores import TargetScores
+from manyfit.model_selection.validation.moment_scores import TargetScores
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from manyfit import estimators
 from manyfit.arrays import container_kind, container_place
 from manyfit.estimators._factory import make_drop_in
 from manyfit.estimators._method_call import RECORD
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from tests._covering import covering
 from tests.behaviour.metrics._crossings import there
 from tests.device.estimators import _fake_cuml as fake

@@ -33,7 +33,7 @@ from manyfit.estimators.backends._native_registry import register_fitter
 from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.folds import Unsupported
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from tests.behaviour.metrics._crossings import DEVICE, crossings, there
 from tests.device.estimators._places import OWN, STAYS, alike, home, in_place, quiet, told
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, X, made, results, sample

@@ -14,7 +14,7 @@ from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import array_namespace, is_array, to_device, to_host
 from manyfit.arrays import device as device_of
 from manyfit.exceptions import HostFallbackError
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from tests._covering import covering
 from tests.behaviour.metrics._crossings import crossings, there
 

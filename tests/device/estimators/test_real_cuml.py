@@ -21,7 +21,7 @@ from manyfit.estimators._factory import WRAPPED_METHODS
 from manyfit.estimators._method_call import RECORD
 from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.folds import Unsupported
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from tests.units.families._samples import NEW, OF_TEXTS, TEXTS, made, sample
 
 if find_spec("cuml") is None:

@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from manyfit.estimators import Cost, family_of
 from manyfit.families.meta_estimators._one_vs_rest import OneVsRestFamily
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.search._audit import stopped_early
+from manyfit.model_selection.search._verify import stopped_early
 from tests._covering import covering, spread
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import vstack
 
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._row_index import n_rows
 
 # Bytes of the rows that are read at a time.
 READ_BYTES = 2**25

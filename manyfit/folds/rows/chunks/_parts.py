@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.rows.chunks._cuts import (
     RowCuts,
     chunk_and_rows,
@@ -20,6 +19,7 @@ from manyfit.folds.rows.chunks._cuts import (
 )
 from manyfit.folds.rows.chunks._rows import ChunkRows, Load, with_retries
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows
 
 
 class PartRows(ChunkRows):

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import SAMPLED_ROWS, evenly_spread, median_row
 from manyfit.folds.passes._scan import Scan
 from manyfit.folds.rows._chunk_reduction import GROUP_READS
@@ -23,6 +22,7 @@ from manyfit.folds.rows.chunks._cuts import RowCuts, in_blocks, join_parts, orde
 from manyfit.folds.rows.chunks._passes import Held
 from manyfit.folds.rows.chunks._sums import SAMPLE_PARTS, ChunkSums
 from manyfit.folds.splits._atoms import Array, Rows, as_rows
+from manyfit.folds.splits._row_index import n_rows
 
 Load = Callable[[int, int], Any]
 

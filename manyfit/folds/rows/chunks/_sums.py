@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import sum_atoms
 from manyfit.folds.moments._known_sums import KnownSums
 from manyfit.folds.moments._mixed import sum_mixed_atoms
@@ -21,6 +20,7 @@ from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.rows.chunks._cuts import ordered
 from manyfit.folds.rows.chunks._passes import ChunkPasses, Held
 from manyfit.folds.splits._atoms import Array, Rows
+from manyfit.folds.splits._row_index import n_rows
 
 # A sample of rows in memory takes at most this part of the limit.
 SAMPLE_PARTS = 4

@@ -10,8 +10,8 @@ from sklearn.pipeline import FeatureUnion
 from manyfit._compat import output_container
 from manyfit._config import get_config
 from manyfit.arrays import container_place, is_xp_array
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import pipeline_steps
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.gpu_support import is_drop_in, supports_array_api, supports_device_data_natively
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._plan import Group, WorkPlace

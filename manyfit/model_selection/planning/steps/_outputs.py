@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import Child, children, composite_class, last_step
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Drop-in estimators with sparse output for numbers, unless `sparse_output` says otherwise.
 _SPARSE = ("OneHotEncoder", "TfidfTransformer")

@@ -8,7 +8,7 @@ from typing import Any
 import scipy.sparse
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.randomness import (
     SEEDS,
     RandomParameter,

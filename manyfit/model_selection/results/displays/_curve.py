@@ -12,8 +12,14 @@ from manyfit._compat import check_matplotlib_support
 from manyfit.model_selection.results._simpler import Simpler, direction, simplest, standard_errors
 from manyfit.model_selection.results.displays import _style as style
 from manyfit.model_selection.results.displays._parameters import Parameter, column_of
-from manyfit.model_selection.results.displays._scores import SearchScores, read_scores
-from manyfit.model_selection.results.displays._slices import Others, choose_parameters, place, select
+from manyfit.model_selection.results.displays._scores import (
+    Others,
+    SearchScores,
+    choose_parameters,
+    place,
+    read_scores,
+    select,
+)
 
 _MOST_IN_LEGEND, _MOST_BANDS, _FEWEST_FOR_AN_EDGE = 8, 3, 3
 

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from manyfit._compat import check_matplotlib_support
 from manyfit.model_selection.results.displays import _style as style
 from manyfit.model_selection.results.displays._parameters import Parameter, column_of
-from manyfit.model_selection.results.displays._scores import read_scores
-from manyfit.model_selection.results.displays._slices import Others, choose_parameters, place, select
+from manyfit.model_selection.results.displays._scores import (
+    Others,
+    choose_parameters,
+    place,
+    read_scores,
+    select,
+)
 
 _MOST_TEXTS = 100  # cells with their score in them
 _SPARSE = 0.4  # with fewer cells filled, settings are points

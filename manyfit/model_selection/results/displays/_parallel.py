@@ -16,8 +16,7 @@ from manyfit.model_selection.results.displays._parameters import (
     number_text,
     short_names,
 )
-from manyfit.model_selection.results.displays._scores import read_scores
-from manyfit.model_selection.results.displays._slices import choose_parameters, varying
+from manyfit.model_selection.results.displays._scores import choose_parameters, read_scores, varying
 
 _MOST_TICKS = 8
 _COLOURED = 0.75  # a few very low scores would take all colours: the lowest quarter shares one

@@ -17,9 +17,8 @@ from manyfit.model_selection.results.displays._heatmap import SearchHeatmapDispl
 from manyfit.model_selection.results.displays._parallel import SearchParallelDisplay
 from manyfit.model_selection.results.displays._parameters import describe_settings, number_text
 from manyfit.model_selection.results.displays._score_time import ScoreTimeDisplay
-from manyfit.model_selection.results.displays._scores import OWN_FITS, SearchScores, read_scores
+from manyfit.model_selection.results.displays._scores import OWN_FITS, SearchScores, read_scores, varying
 from manyfit.model_selection.results.displays._sharing import SharingDisplay
-from manyfit.model_selection.results.displays._slices import varying
 
 _DPI = 80
 

@@ -34,7 +34,7 @@ from manyfit.model_selection.job._option_values import (
 )
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._choices import Choice
-from manyfit.model_selection.running._cluster_rounds import ClusterStore
+from manyfit.model_selection.running.cluster._rounds import ClusterStore
 from manyfit.model_selection.search._base import SharedSearch, accept_device_data
 from manyfit.model_selection.search._hooks import attributes_restored
 from manyfit.model_selection.search._randomized import RandomizedSearchCV

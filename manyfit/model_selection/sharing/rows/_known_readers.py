@@ -24,9 +24,8 @@ from manyfit._compat import (
     scorer_parts,
     scorers_by_name,
 )
-from manyfit.introspection.class_names import public_name
+from manyfit.introspection.class_names import public_name, sklearn_class_of
 from manyfit.introspection.composites import walk
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import DEEPEST, Wrapped
 from manyfit.introspection.randomness import GENERATORS
 from manyfit.model_selection.sharing.rows._reader_names import READERS

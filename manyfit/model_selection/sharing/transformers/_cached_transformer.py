@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import pass_on_callback_context
 from manyfit.arrays import deep_copy
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.composites import composite_class
-from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.randomness import Sizes, holds_generator, is_deterministic
 from manyfit.introspection.structural_key import structural_key

@@ -27,8 +27,8 @@ from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._cluster_rounds import WorkerRounds, WorkerStore
-from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks
+from manyfit.model_selection.running.cluster._remote_callbacks import RemoteCallbacks
+from manyfit.model_selection.running.cluster._rounds import WorkerRounds, WorkerStore
 from manyfit.model_selection.sharing._fit_overhead import keep_signatures
 from manyfit.model_selection.strategies._strategy import RunContext, WorkItem
 

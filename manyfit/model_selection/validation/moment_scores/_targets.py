@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from manyfit.families import SolvesSubsets, WrappedFamily
 from manyfit.folds import Array, Splits, TargetMoments, Unsupported, sum_targets
 from manyfit.metrics.scoring import Residuals, lost_predictions, residuals_from_moments
-from manyfit.model_selection.moment_scores._folds import MomentFolds
+from manyfit.model_selection.validation.moment_scores._folds import MomentFolds
 
 # Steps that read no target.
 BLIND_STEPS = (StandardScaler, VarianceThreshold, PCA)

@@ -18,7 +18,7 @@ from manyfit.families import (
     apply_step,
 )
 from manyfit.folds import Array, FoldedMatrix, Splits, TransformedMoments, Unsupported, as_matrix
-from manyfit.introspection.drop_in_classes import sklearn_class_of
+from manyfit.introspection.class_names import sklearn_class_of
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.planning._cost_checks import require_memory

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyfit.families import LinearAnswers
 from manyfit.folds import Array, Unsupported
-from manyfit.model_selection.moment_scores._folds import MomentFolds, draw_fixed_splits
+from manyfit.model_selection.validation.moment_scores._folds import MomentFolds, draw_fixed_splits
 
 __all__ = ["ColumnScores", "draw_fixed_splits"]
 

@@ -24,10 +24,10 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning.places._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._cluster_rounds import ClusterStore
 from manyfit.model_selection.running._executors import Executor, count_continued
-from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks
-from manyfit.model_selection.running._worker_items import Common, run_item
+from manyfit.model_selection.running.cluster._remote_callbacks import RemoteCallbacks
+from manyfit.model_selection.running.cluster._rounds import ClusterStore
+from manyfit.model_selection.running.cluster._worker_items import Common, run_item
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._strategy import Strategy, WorkItem
 
