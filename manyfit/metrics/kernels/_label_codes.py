@@ -156,7 +156,9 @@ def _narrow(n: int) -> Any:
 def _look_up(classes: Any, dtype: Any) -> Callable[[Any], Any]:
     """A function from labels, (n,), to their codes, or None if some are no classes."""
     span = _span(classes)
-    if dtype.kind == "O":  # which may hold what does not compare with texts
+    # Objects may not compare with other labels, and NumPy does not search some texts among StringDType.
+    kinds = {dtype.kind, classes.dtype.kind}
+    if dtype.kind == "O" or (len(kinds) == 2 and kinds & {"O", "T"}):
         places = {label: code for code, label in enumerate(classes.tolist())}
 
         def find(labels: Any) -> Any:
