@@ -118,8 +118,13 @@ def distinct_labels(labels: Array) -> np.ndarray:
         span = _span(labels)
         if span is None:
             return np.unique(labels)
-        found = np.flatnonzero(np.bincount(labels.astype(np.int64) - span.start)) + span.start
-        return found.astype(labels.dtype)
+        seen = np.zeros(len(span), dtype=bool)
+        for j in range(0, labels.size, BLOCK):
+            steps = labels[j : j + BLOCK].astype(np.int64) - span.start
+            seen |= np.bincount(steps, minlength=len(span)) > 0
+            if seen.all():  # as the first block often shows
+                break
+        return (np.flatnonzero(seen) + span.start).astype(labels.dtype)
     xp = array_namespace(labels)
     ordered = xp.sort(labels)
     first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
