@@ -119,11 +119,12 @@ def distinct_labels(labels: Array) -> np.ndarray:
         if span is None:
             return np.unique(labels)
         seen = np.zeros(len(span), dtype=bool)
+        seen[[0, -1]] = True
         for j in range(0, labels.size, BLOCK):
+            if seen.all():  # at once for two labels, often after a block for several
+                break
             steps = labels[j : j + BLOCK].astype(np.int64) - span.start
             seen |= np.bincount(steps, minlength=len(span)) > 0
-            if seen.all():  # as the first block often shows
-                break
         return (np.flatnonzero(seen) + span.start).astype(labels.dtype)
     xp = array_namespace(labels)
     ordered = xp.sort(labels)
