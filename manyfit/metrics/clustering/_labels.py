@@ -75,7 +75,7 @@ def encode_clusterings(
     if isinstance(labels, np.ndarray):
         if labels.dtype.kind == "f":
             check_X_y(np.zeros((labels.size, 1)), labels.reshape(-1))
-        if labels.dtype.kind == "O":  # which may hold what does not compare
+        if labels.dtype.kind in "OTc":  # which may not compare, or which the array API does not know
             codes = [LabelEncoder().fit_transform(row) for row in labels]
             labels = np.array(codes, dtype=np.int64).reshape(labels.shape)
         codes, counts = _encode_rows(labels)
@@ -99,5 +99,5 @@ def _encode_rows(labels: Array) -> tuple[Array, Array]:
     order = xp.argsort(labels, axis=1)
     ordered = xp.take_along_axis(labels, order, axis=1)
     steps = xp.astype(ordered[:, 1:] != ordered[:, :-1], xp.int64)
-    ranks = xp.cumulative_sum(xp.concat([xp.zeros_like(steps[:, :1]), steps], axis=1), axis=1)
+    ranks = xp.cumulative_sum(xp.concat([xp.zeros_like(order[:, :1]), steps], axis=1), axis=1)
     return xp.take_along_axis(ranks, xp.argsort(order, axis=1), axis=1), ranks[:, -1] + 1

@@ -51,7 +51,8 @@ def check_many_options(function: Callable[..., Any], options: dict[str, Any], ma
     try:
         inspect.signature(function).bind(None, None, **options)
     except TypeError as error:
-        raise TypeError(f"{name}.many {str(error).replace('missing', 'is missing')}") from None
+        text = str(error).replace("missing", "is missing").replace("multiple", "got multiple")
+        raise TypeError(f"{name}.many {text}") from None
     check_metric_options(function, options)
     if max_bytes is not None and not max_bytes > 0:
         raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")

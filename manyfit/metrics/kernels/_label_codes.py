@@ -118,8 +118,14 @@ def distinct_labels(labels: Array) -> np.ndarray:
         span = _span(labels)
         if span is None:
             return np.unique(labels)
-        found = np.flatnonzero(np.bincount(labels.astype(np.int64) - span.start)) + span.start
-        return found.astype(labels.dtype)
+        seen = np.zeros(len(span), dtype=bool)
+        seen[[0, -1]] = True
+        for j in range(0, labels.size, BLOCK):
+            if seen.all():  # at once for two labels, often after a block for several
+                break
+            steps = labels[j : j + BLOCK].astype(np.int64) - span.start
+            seen |= np.bincount(steps, minlength=len(span)) > 0
+        return (np.flatnonzero(seen) + span.start).astype(labels.dtype)
     xp = array_namespace(labels)
     ordered = xp.sort(labels)
     first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
@@ -156,7 +162,9 @@ def _narrow(n: int) -> Any:
 def _look_up(classes: Any, dtype: Any) -> Callable[[Any], Any]:
     """A function from labels, (n,), to their codes, or None if some are no classes."""
     span = _span(classes)
-    if dtype.kind == "O":  # which may hold what does not compare with texts
+    # Objects may not compare with other labels, and NumPy does not search some texts among StringDType.
+    kinds = {dtype.kind, classes.dtype.kind}
+    if dtype.kind == "O" or (len(kinds) == 2 and kinds & {"O", "T"}):
         places = {label: code for code, label in enumerate(classes.tolist())}
 
         def find(labels: Any) -> Any:

@@ -362,3 +362,22 @@ def test_memory_is_bounded(name):
     # Labels as codes, and the silhouettes of rows, are as many as the labels.
     assert peaks[2**19] < 2 * 2**19 + 6 * 8 * m * n, peaks
     assert peaks[2**28] > 3 * peaks[2**19], "what is bounded is there"
+
+
+def test_labels_that_the_array_api_does_not_know():
+    """Texts without a fixed width, where NumPy has them; complex labels are refused as by scikit-learn."""
+    texts = np.array(list("abcdefghij"))[LABELS[:2] % 10]
+    kinds = [object, getattr(getattr(np, "dtypes", None), "StringDType", object)]
+    for name in NAMES:
+        for kind in kinds:
+            found = getattr(metrics, name).many(X, texts.astype(kind() if kind is not object else kind))
+            np.testing.assert_allclose(found, theirs(name, X, texts), rtol=EXACT, atol=EXACT)
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            getattr(metrics, name).many(X, LABELS + 0j)
+
+
+@pytest.mark.parametrize("place", [np.asarray, lambda A: array_api_strict.asarray(np.asarray(A))])
+def test_a_single_row_has_no_score(place):
+    for name in NAMES[1:]:
+        found = getattr(metrics, name).many(place(X[:1]), place(LABELS[:2, :1]))
+        assert np.isnan(np.asarray(found)).all()

@@ -38,6 +38,8 @@ def test_an_argument_without_a_default_is_asked_for(there):
     with pytest.raises(TypeError, match=r"missing a required (keyword-only )?argument: 'beta'"):
         metrics.fbeta_score(there(y), there(y))
     assert many("fbeta_score", y, y[None], there, beta=2)[0] == 1.0
+    with pytest.raises(TypeError, match=r"fbeta_score.many got multiple values for argument 'y_pred'"):
+        many("fbeta_score", y, y[None], there, beta=2, y_pred=y)
 
 
 @PLACES

@@ -11,7 +11,7 @@ import sklearn.metrics as sm
 from manyfit._compat import positive_likelihood_ratio
 from manyfit.arrays import transfers
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._label_codes import distinct_labels, encode_labels
+from manyfit.metrics.kernels._label_codes import codes_or_none, distinct_labels, encode_labels
 from manyfit.metrics.kernels.labels import _counts as _many_counts
 from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
 from tests.units.metrics._label_kernels import (
@@ -195,3 +195,14 @@ def test_equal_labels_have_equal_weighted_scores() -> None:
         P = np.stack([rng.integers(0, 2, n)] * 7)
         scores = many(sm.accuracy_score, y, P, "numpy", w)
         assert set(scores) == {sm.accuracy_score(y, P[0], sample_weight=w)}
+
+
+def test_texts_of_two_dtypes() -> None:
+    """NumPy does not search texts of fixed width among those of StringDType, nor numbers among objects."""
+    y, P = np.array(list("abca")), np.array([list("abcc"), list("aaad")])
+    for kind in (object, getattr(getattr(np, "dtypes", None), "StringDType", object)):
+        dtype = kind() if kind is not object else kind
+        for truth, predicted in ((y.astype(dtype), P), (y, P.astype(dtype))):
+            found = many(sm.accuracy_score, truth, predicted, "numpy")
+            np.testing.assert_array_equal(found, [0.75, 0.25])
+    assert codes_or_none(np.array(["a", "b"], dtype=object), np.array([1.0, 2.0])) is None
