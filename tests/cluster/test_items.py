@@ -19,7 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils._param_validation import InvalidParameterError
 
+from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.worker.task_context import TaskContext, still_wanted, task_context, use_task_context
 from manyfit.estimators import Cost, KNeighborsClassifier, family_of
 from manyfit.folds import check_blas_threads
@@ -135,6 +137,13 @@ def test_a_task_that_starts_when_another_secedes_has_a_context_of_its_own():
         other.join()
         assert not still_wanted()
     assert found == [(True, None)] and not asked
+
+
+def test_an_error_of_a_fit_is_its_own_although_the_scheduler_is_lost_meanwhile(client, monkeypatch):
+    monkeypatch.setattr(TaskPool, "explain", lambda pool, error: RuntimeError("the scheduler is lost"))
+    search = GridSearchCV(TREE, {"max_depth": [2, -1]}, refit=False, error_score="raise")
+    with pytest.raises(InvalidParameterError, match="max_depth"):
+        search.fit(X, Y)
 
 
 def test_short_fits_of_a_task_cut_their_rows_once(client, seen, watch):
