@@ -8,14 +8,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from contextvars import ContextVar
 from functools import cache, partial
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
-
-from manyfit._config import set_in_block
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -120,17 +117,25 @@ def single_blas_thread() -> AbstractContextManager[None]:
     return _workers.hold()
 
 
-_check: ContextVar[Callable[[], None]] = ContextVar("manyfit_check_before_pass", default=lambda: None)
+_thread = local()
 
 
-def check_blas_threads(check: Callable[[], None]) -> AbstractContextManager[Any]:
+@contextmanager
+def check_blas_threads(check: Callable[[], None]) -> Iterator[None]:
     """Within it a pass in this thread first calls `check`, which may raise to end the work."""
-    return set_in_block(_check, check)
+    before = getattr(_thread, "check", None)
+    _thread.check = check
+    try:
+        yield
+    finally:
+        _thread.check = before
 
 
 def before_pass() -> None:
     """Call the check that `check_blas_threads` set in this thread, if any."""
-    _check.get()()
+    check = getattr(_thread, "check", None)
+    if check is not None:
+        check()
 
 
 def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:

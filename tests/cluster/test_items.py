@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
+import threading
 import warnings
 from dataclasses import replace
 
@@ -17,9 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils._param_validation import InvalidParameterError
 
-from manyfit.cluster.worker.task_context import TaskContext, use_task_context
+from manyfit.cluster.pool.task_pool import TaskPool
+from manyfit.cluster.worker.task_context import TaskContext, still_wanted, task_context, use_task_context
 from manyfit.estimators import Cost, KNeighborsClassifier, family_of
+from manyfit.folds import check_blas_threads
+from manyfit.folds._blas_threads import before_pass
 from manyfit.model_selection import GridSearchCV, cross_validate
 from manyfit.model_selection.planning import _planner
 from manyfit.model_selection.planning._plan import Group
@@ -115,6 +121,29 @@ def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
     assert 3 <= enough <= 4  # as often as it was asked, and once for what comes after the group
     assert set(left.results) | set(left.refused) == {(c, i) for c in range(6) for i in range(5)}
     assert left.refused
+
+
+def test_a_task_that_starts_when_another_secedes_has_a_context_of_its_own():
+    """Dask runs it in another thread, in a copy of the context of the one that seceded."""
+    found, asked = [], []
+
+    def other_task():
+        before_pass()
+        found.append((still_wanted(), task_context().scratch))
+
+    with use_task_context(TaskContext(lambda: False, True, {})), check_blas_threads(lambda: asked.append(1)):
+        other = threading.Thread(target=contextvars.copy_context().run, args=(other_task,))
+        other.start()
+        other.join()
+        assert not still_wanted()
+    assert found == [(True, None)] and not asked
+
+
+def test_an_error_of_a_fit_is_its_own_although_the_scheduler_is_lost_meanwhile(client, monkeypatch):
+    monkeypatch.setattr(TaskPool, "explain", lambda pool, error: RuntimeError("the scheduler is lost"))
+    search = GridSearchCV(TREE, {"max_depth": [2, -1]}, refit=False, error_score="raise")
+    with pytest.raises(InvalidParameterError, match="max_depth"):
+        search.fit(X, Y)
 
 
 def test_short_fits_of_a_task_cut_their_rows_once(client, seen, watch):

@@ -42,6 +42,7 @@ class ItemRun:
         [Any, int], Sequence[Any]
     ]  # futures that an item reads, also by the number of tries before
     _pool: TaskPool = field(init=False)
+    _failed: bool = field(init=False, default=False)  # whether the function has raised
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each item with its result as it comes; the result is a `WorkerLost` if workers die with it.
@@ -59,7 +60,7 @@ class ItemRun:
                 for task, result in pool.next_results():
                     yield from self._read(task, result)
         except Exception as error:
-            explained = pool.explain(error)
+            explained = error if self._failed else pool.explain(error)
             if explained is error:
                 raise
             raise explained from error
@@ -82,6 +83,7 @@ class ItemRun:
         elif isinstance(result, WorkerLost):
             yield task.items[0], result
         else:
+            self._failed = True
             raise result
 
     # ------------------------------------------------------------------------------- for the pool

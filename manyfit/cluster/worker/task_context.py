@@ -1,13 +1,11 @@
 """Context of the task that a worker thread runs: whether it is still wanted, and what its items share."""
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from manyfit._config import set_in_block
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -31,18 +29,27 @@ class TaskContext:
     inputs: Sequence[Any] = ()  # the results of the futures that the task reads
 
 
-_OUTSIDE_OF_TASKS = TaskContext(lambda: True, True, None)
-_context: ContextVar[TaskContext] = ContextVar("manyfit_task", default=_OUTSIDE_OF_TASKS)
+class _Thread(threading.local):
+    # No context variable: when a task secedes, Dask starts the next one in a copy of its context.
+    context = TaskContext(lambda: True, True, None)  # outside of tasks
+
+
+_thread = _Thread()
 
 
 def task_context() -> TaskContext:
     """Return the context of the task of this thread; outside of tasks, one that allows everything."""
-    return _context.get()
+    return _thread.context
 
 
-def use_task_context(context: TaskContext) -> AbstractContextManager[TaskContext]:
+@contextmanager
+def use_task_context(context: TaskContext) -> Iterator[None]:
     """Have `task_context` return this context, in this thread, inside a ``with`` block."""
-    return set_in_block(_context, context)
+    before, _thread.context = _thread.context, context
+    try:
+        yield
+    finally:
+        _thread.context = before
 
 
 def still_wanted() -> bool:
