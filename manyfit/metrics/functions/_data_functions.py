@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ Array = Any
 ARRAYS = ("X", "Y", "labels", "X_norm_squared", "Y_norm_squared")
 
 Form = Callable[..., Any]
+_signature = cache(inspect.signature)  # which takes longer than many a metric
 
 
 def _device_form(function: Callable[..., Any], kernel: Callable[..., Any]) -> Form:
@@ -31,7 +33,7 @@ def _device_form(function: Callable[..., Any], kernel: Callable[..., Any]) -> Fo
 
     ``kernel(like, **arguments)`` receives checked arguments by name.
     """
-    signature = inspect.signature(function)
+    signature = _signature(function)
 
     def form(*args: Any, **kwargs: Any) -> Any:
         arguments = dict(signature.bind(*args, **kwargs).arguments)
@@ -49,7 +51,7 @@ def check_many_options(function: Callable[..., Any], options: dict[str, Any], ma
     """The function's name, after the checks that Python and scikit-learn make of the options of ``.many``."""
     name: str = getattr(function, "__name__")  # noqa: B009
     try:
-        inspect.signature(function).bind(None, None, **options)
+        _signature(function).bind(None, None, **options)
     except TypeError as error:
         text = str(error).replace("missing", "is missing").replace("multiple", "got multiple")
         raise TypeError(f"{name}.many {text}") from None
