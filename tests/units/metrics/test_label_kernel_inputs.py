@@ -11,6 +11,7 @@ import sklearn.metrics as sm
 from manyfit._compat import positive_likelihood_ratio
 from manyfit.arrays import transfers
 from manyfit.folds import Unsupported
+from manyfit.metrics.kernels import _label_codes
 from manyfit.metrics.kernels._label_codes import codes_or_none, distinct_labels, encode_labels
 from manyfit.metrics.kernels.labels import _counts as _many_counts
 from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
@@ -125,6 +126,7 @@ def test_long_tables_are_made_of_few_settings(place: str, monkeypatch: pytest.Mo
     counted = many(sm.f1_score, y, P, place, weight, average="macro")
     monkeypatch.setattr(_many_counts, "SMALL_TABLE", 1)
     monkeypatch.setattr(_many_counts, "DEVICE_BYTES", 400)
+    monkeypatch.setattr(_many_counts, "BLOCK", 50)
     np.testing.assert_array_equal(many(sm.adjusted_rand_score, y, P, place), tables)
     np.testing.assert_allclose(many(sm.f1_score, y, P, place, weight, average="macro"), counted, rtol=1e-13)
     check(sm.f1_score, y, P, place, average="macro")
@@ -158,7 +160,9 @@ def reference(y: Any, P: Any) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "bool", "many", "wide", "strided"])
-def test_codes_on_the_host(kind: str) -> None:
+@pytest.mark.parametrize("block", [7, 1 << 16])
+def test_codes_on_the_host(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_label_codes, "BLOCK", block)
     y, P, _ = data(17)
     if kind == "bool":
         y, P = y > 1, P > 1
